@@ -1,0 +1,188 @@
+"""Fetch -> read -> judge for one level of one model: what the fixtures, the command line and watch share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from .core.errors import UserError
+from .core.evidence import EnvLock, Evidence, Policy, Recorded, Trajectory
+from .core.levels import level_named
+from .core.limits import Floor, Floors, Limits
+from .core.verdict import Coverage, Finding, Note, Outcome, Verdict, Witness, note
+
+if TYPE_CHECKING:
+    from .core.manifest import Manifest
+    from .gather import Gathered, GatheredFile
+
+Table = TypeVar("Table")
+
+_JUDGES = {"L0": ("envmatch", "judge_env"), "L5": ("difftraj", "judge_loss")}
+
+
+@dataclass(frozen=True, slots=True)
+class Handle(Generic[Table]):
+    """Evidence that is fetched and read when a judge asks for it."""
+
+    side: str
+    kind: str
+    case: str
+    fetch: Callable[[], Evidence[Table]]
+
+    def load(self) -> Evidence[Table]:
+        """Fetch and read; what goes wrong is in the evidence's `problems`."""
+        return self.fetch()
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of one model: `base` is the folder that relative sites start from, `site` overrides the manifest's."""
+
+    manifest: Manifest
+    name: str
+    base: Path
+    site: str | None = None
+    site_base: Path = field(default_factory=Path.cwd)
+
+    def _place(self, kind: str) -> tuple[str, Path]:
+        if self.site is not None:
+            return self.site, self.site_base
+        table = self.manifest.side(self.name)
+        own = table.artifacts.get(kind)
+        return (own.site if own else table.site), self.base
+
+    def env(self) -> Handle[EnvLock]:
+        """The environment lock."""
+        return Handle(self.name, "env", "main", self._read_env)
+
+    def loss(self, series: str = "main") -> Handle[Trajectory]:
+        """The training log of one series."""
+        return Handle(self.name, "loss", series, lambda: self._read_loss(series))
+
+    def _gather(self, kind: str, series: str = "", file: str | None = None) -> Gathered:
+        from .gather import gather
+        from .wire.receipt import recipe_hash
+
+        url, base = self._place(kind)
+        return gather(url, base, kind=kind, series=series, file=file,
+                      recipe=recipe_hash(self.manifest.recipe.canonical()))
+
+    def _read_env(self) -> Evidence[EnvLock]:
+        from .readers.env import read_env
+        from .wire.env import EnvError
+
+        found = self._gather("env")
+        problems = list(found.problems)
+        runs: list[Recorded[EnvLock]] = []
+        if found.files:
+            try:
+                lock = read_env({file.name: file.data for file in found.files})
+                runs.append(Recorded(lock, found.witness(self.name, found.files[0])))
+            except EnvError as error:
+                problems.append(note("evidence-unreadable", side=self.name, kind="env", why=str(error)))
+        return Evidence(self.name, "env", tuple(runs), problems=_on_side(problems, self.name))
+
+    def _read_loss(self, series: str) -> Evidence[Trajectory]:
+        from .core.manifest import SeriesTable
+
+        if series not in self.manifest.cases("series"):
+            raise UserError(f"{self.manifest.name} has no series {series!r}; "
+                            f"declared: {', '.join(self.manifest.cases('series'))}")
+        table = self.manifest.series.get(series, SeriesTable())
+        found = self._gather("loss", series, table.file)
+        problems = list(found.problems)
+        by_run: dict[int, list[GatheredFile]] = {}
+        for file in found.files:
+            by_run.setdefault(file.rerun, []).append(file)
+        read: dict[int, Recorded[Trajectory]] = {}
+        for rerun, files in sorted(by_run.items()):
+            try:
+                read[rerun] = read_trajectory(files, found.witness(self.name, files[0]), table.column, table.format,
+                                              table.step_offset)
+            except UserError as error:
+                problems.append(note("evidence-unreadable", side=self.name, kind="loss", why=str(error)))
+        runs = tuple(recorded for rerun, recorded in read.items() if rerun == 0)
+        reruns = tuple(recorded for rerun, recorded in read.items() if rerun > 0)
+        return Evidence(self.name, "loss", runs, reruns, _on_side(problems, self.name))
+
+
+def read_trajectory(files: Sequence[GatheredFile], witness: Witness, column: str, format: str | None,
+                    step_offset: int) -> Recorded[Trajectory]:
+    """One training log as read: a file, or the event files of one TensorBoard folder. UserError where it is no log."""
+    from .readers.loss import read_loss
+
+    reading = read_loss({file.name: file.data for file in files}, column=column, format=format,
+                        step_offset=step_offset)
+    return Recorded(reading.trajectory, witness, reading.repairs, reading.repaired, reading.dropped)
+
+
+def _on_side(problems: list[Note], side: str) -> tuple[Note, ...]:
+    return tuple(Note(item.code, {"side": side, **item.params}) for item in problems)
+
+
+def judge_evidence(level: str, baseline: Evidence[Any], candidate: Evidence[Any], *, limits: Limits, floors: Floors,
+                   policy: Policy) -> Finding:
+    """Run the level's judge, and keep it from passing, or failing, on evidence that cannot be trusted."""
+    level_named(level)
+    if level not in _JUDGES:
+        raise UserError(f"{level} has no judge yet; levels that exist: {', '.join(_JUDGES)}")
+    problems = [*baseline.problems, *candidate.problems, *_mixed(baseline, candidate)]
+    if not baseline.runs or not candidate.runs:
+        return Finding(Outcome.INCONCLUSIVE, (), Coverage(candidate.kind, 0, 0), notes=tuple(problems),
+                       mode=policy.mode)
+    module, name = _JUDGES[level]
+    judge = getattr(import_module(f".judges.{module}", __package__), name)
+    finding: Finding = judge(baseline, candidate, limits=limits, floors=floors, policy=policy)
+    if not problems:
+        return finding
+    known = [item for item in finding.notes if item not in problems]
+    return replace(finding, outcome=Outcome.INCONCLUSIVE, notes=(*problems, *known))
+
+
+def _mixed(baseline: Evidence[Any], candidate: Evidence[Any]) -> list[Note]:
+    """Rehearsal evidence answers only rehearsal evidence."""
+    theirs = [{witness.producer for witness in side.witnesses} for side in (baseline, candidate)]
+    if all(theirs) and ("rehearsal" in theirs[0]) != ("rehearsal" in theirs[1]):
+        return [note("producers-mixed", baseline=", ".join(sorted(theirs[0])), candidate=", ".join(sorted(theirs[1])))]
+    return []
+
+
+def measured_floors(level: str, baseline: Evidence[Any], candidate: Evidence[Any], manifest: Manifest) -> Floors:
+    """The manifest's floors, and those that reruns beside the evidence show; the larger of the two."""
+    declared = manifest.declared_floors(level)
+    if level != "L5" or not (baseline.reruns or candidate.reruns):
+        return declared
+    from .judges.difftraj import floors_of
+
+    by_check: dict[str, Floor] = dict(declared.by_check)
+    by_step: dict[int, float] = {}
+    for side in (baseline, candidate):
+        if side.runs and side.reruns:
+            found = floors_of([recorded.table for recorded in (*side.runs, *side.reruns)])
+            _keep_larger(by_check, found.by_check)
+            by_step = {step: max(by_step.get(step, 0.0), found.by_step.get(step, 0.0))
+                       for step in {*by_step, *found.by_step}}
+    return Floors(by_check, dict(sorted(by_step.items())))
+
+
+def _keep_larger(into: dict[str, Floor], new: Mapping[str, Floor]) -> None:
+    for name, floor in new.items():
+        if name not in into or floor.value > into[name].value:
+            into[name] = floor
+
+
+def assess(level: str, baseline: Handle[Any], candidate: Handle[Any], *, manifest: Manifest,
+           limits: Limits) -> Verdict:
+    """One level of one model, from the two sides' handles to the verdict."""
+    if (baseline.side, candidate.side) != ("baseline", "candidate"):
+        raise UserError(f"judge(baseline, candidate) was given the {baseline.side} and then the {candidate.side}")
+    if (baseline.kind, baseline.case) != (candidate.kind, candidate.case):
+        raise UserError(f"judge() was given {baseline.kind}[{baseline.case}] of the baseline and "
+                        f"{candidate.kind}[{candidate.case}] of the candidate")
+    ours, theirs = baseline.load(), candidate.load()
+    finding = judge_evidence(level, ours, theirs, limits=limits, floors=measured_floors(level, ours, theirs, manifest),
+                             policy=manifest.policy())
+    return Verdict(level, manifest.name, baseline.case, finding, (*ours.witnesses, *theirs.witnesses))

@@ -1,0 +1,1 @@
+"""One module per channel, one verified store. Imports core and wire."""

@@ -1,0 +1,108 @@
+"""The `migparity` command. Every verb is a few lines over the rooms; exit codes are pytest's: 0, 1, 12, and 4 for usage."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .core.errors import UserError
+from .core.verdict import Outcome
+
+if TYPE_CHECKING:
+    from .core.evidence import Evidence, Trajectory
+
+app = typer.Typer(name="migparity", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+                  help="Was accuracy lost in the migration, and where does the loss first show?")
+
+USAGE = 4
+EXIT = {Outcome.PASS: 0, Outcome.FAIL: 1, Outcome.INCONCLUSIVE: 12}
+
+
+@app.command()
+def difftraj(
+    baseline: Annotated[Path, typer.Argument(help="training log of the official run")],
+    candidate: Annotated[Path, typer.Argument(help="training log of the migrated run")],
+    steps: Annotated[int | None, typer.Option(min=1, help="judge these first steps only")] = None,
+    column: Annotated[str, typer.Option(help="the series in the log that is judged")] = "loss",
+    lang: Annotated[str | None, typer.Option(help="en or zh (default: from the locale)")] = None,
+    json: Annotated[bool, typer.Option("--json", help="print the verdict document instead")] = False,
+) -> None:
+    """Judge two training logs as level L5 does, without a manifest: same initial weights, data order and noise assumed."""
+    from .assess import judge_evidence
+    from .core.evidence import Policy
+    from .core.levels import LEVELS
+    from .core.limits import Floors, default_limits
+    from .core.verdict import Verdict
+    from .reports.messages import LANGUAGES, language
+    from .reports.verdict_text import verdict_text
+
+    if lang is not None and lang not in LANGUAGES:
+        raise UserError(f"--lang {lang}: expected {' or '.join(LANGUAGES)}")
+    ours, theirs = _read(baseline, "baseline", column), _read(candidate, "candidate", column)
+    finding = judge_evidence("L5", ours, theirs, limits=default_limits(LEVELS["L5"]), floors=Floors(),
+                             policy=Policy(steps=steps))
+    verdict = Verdict("L5", "difftraj", "main", finding, (*ours.witnesses, *theirs.witnesses))
+    typer.echo(verdict.to_json() if json else verdict_text(verdict, "", language(lang), every_check=True))
+    raise typer.Exit(EXIT[verdict.outcome])
+
+
+def _read(path: Path, side: str, column: str) -> Evidence[Trajectory]:
+    """A log given by hand: manual evidence, read in place."""
+    from hashlib import sha256
+
+    from .assess import read_trajectory
+    from .core.evidence import Evidence
+    from .core.verdict import Witness
+    from .gather import GatheredFile
+
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror or error}; name a training log") from None
+    file = GatheredFile(str(path), data, sha256(data).hexdigest())
+    recorded = read_trajectory([file], Witness(side, "manual", path.name, file.sha256), column, None, 0)
+    return Evidence(side, "loss", (recorded,))
+
+
+@app.command()
+def rehearse(
+    out: Annotated[Path, typer.Option(help="new folder for this side's artifacts and receipt")],
+    model: Annotated[str, typer.Option(help="whose recipe the arm rehearses: a model's name or path")] = "rehearsal",
+    fault: Annotated[str | None, typer.Option(help="build this fault in; --fault list shows them")] = None,
+    kernel: Annotated[str | None, typer.Option(help="BLAS kernel of the run (OPENBLAS_CORETYPE)")] = None,
+) -> None:
+    """Run one side of the embedded model for real and write its artifacts."""
+    from .core.manifest import load_manifest
+    from .rehearsal import faults
+    from .rehearsal.rehearse import rehearse as run
+    from .suite import find_model, known_models
+
+    if fault == "list":
+        for entry in faults.CATALOGUE.values():
+            typer.echo(f"{entry.name:<28}{entry.kind:<14}{entry.cause}")
+        return
+    path = find_model(model, Path.cwd() / "fixtures")
+    if path is None:
+        raise UserError(f"no model {model!r}; known: {', '.join(known_models(Path.cwd() / 'fixtures'))}")
+    run(out, recipe=load_manifest(path).recipe.canonical(), fault=fault, kernel=kernel)
+    typer.echo(f"{out}: {', '.join(sorted(file.name for file in out.iterdir()))}")
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
+def envlock(context: typer.Context) -> None:
+    """Write this host's environment lock (--help lists its own options)."""
+    from .host.envlock import main as lock
+
+    raise typer.Exit(lock(context.args))
+
+
+def main() -> None:
+    """The console script: a user's mistake is one line on stderr and exit code 4."""
+    try:
+        app()
+    except UserError as error:
+        sys.stderr.write(f"migparity: {error}\n")
+        sys.exit(USAGE)

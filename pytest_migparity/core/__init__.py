@@ -1,0 +1,1 @@
+"""The nouns: verdicts, limits, evidence, manifest, answer. Imports nothing of ours."""

@@ -1,0 +1,101 @@
+"""Evidence tables and where they come from. Arrays are numpy's, but importing this module imports none of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from .verdict import Note, Witness
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+Table = TypeVar("Table", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """One training log: `step` strictly increasing, every column as long as it.
+
+    `columns` holds `loss` and, where the log has them, `grad_norm`, `lr`, ... as float64. `quantum[name]` is the size
+    of one unit in the last printed place, row by row (0 would be exact). `interval` is the usual distance between
+    logged steps.
+    """
+
+    step: Ints
+    columns: Mapping[str, Floats]
+    quantum: Mapping[str, Floats]
+    interval: int = 1
+
+    @property
+    def loss(self) -> Floats:
+        """The judged series."""
+        return self.columns["loss"]
+
+
+@dataclass(frozen=True, slots=True)
+class EnvLock:
+    """One side's environment as `host.envlock` wrote it, one document per rank (usually one)."""
+
+    ranks: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded(Generic[Table]):
+    """One artifact as read: the table, whose it is, and what the reader did to it."""
+
+    table: Table
+    witness: Witness
+    repairs: tuple[Note, ...] = ()
+    repaired: int = 0
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence(Generic[Table]):
+    """One side's evidence of one kind.
+
+    `runs` is one in strict mode and several in weak mode, `reruns` are repeats of the same side for floors, `problems`
+    say why evidence is missing or cannot be trusted: with any of them a level cannot pass.
+    """
+
+    side: str
+    kind: str
+    runs: tuple[Recorded[Table], ...] = ()
+    reruns: tuple[Recorded[Table], ...] = ()
+    problems: tuple[Note, ...] = ()
+
+    @property
+    def witnesses(self) -> tuple[Witness, ...]:
+        """Whose evidence this is, run by run."""
+        return tuple(run.witness for run in self.runs)
+
+
+@dataclass(frozen=True, slots=True)
+class EnvRules:
+    """What must match between two environments and what may differ.
+
+    `must_match` maps a package to a PEP 440 specifier or version, or "*" for "whatever it is, the same"; `may_differ`
+    holds fnmatch patterns; `overrides` maps a declared exception on one side to its reason.
+    """
+
+    must_match: Mapping[str, str] = field(default_factory=dict)
+    may_differ: tuple[str, ...] = ()
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    upstream_repo: str = ""
+    upstream_commit: str = ""
+    requested: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How the model wants to be judged: the mode, the steps that must be covered, the rules of the environment."""
+
+    mode: str = "strict"
+    steps: int | None = None
+    env: EnvRules = field(default_factory=EnvRules)

@@ -1,0 +1,94 @@
+"""The ladder L0..L7: what each level asks, of which evidence, and the checks whose limits a marker may carry."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .errors import UserError, did_you_mean
+
+
+class Direction(enum.StrEnum):
+    """Which side of the limit is good."""
+
+    MAX = "max"
+    MIN = "min"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSpec:
+    """One check of a level: its published limit, and the value beyond which no floor, digit or manifest excuses it.
+
+    `default` repeats the marker of the level's conformance test (a test holds them equal), so that the command line
+    judges by the same limits without pytest. `cap` is the outright-failure column of the trajectory study: beyond it a
+    difference of this kind was never seen between two correct runs.
+    """
+
+    name: str
+    default: float
+    cap: float
+    direction: Direction = Direction.MAX
+    unit: str = ""
+
+    def looser(self, value: float, than: float) -> bool:
+        """Does `value` let more through than `than`?"""
+        return value > than if self.direction is Direction.MAX else value < than
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One rung of the ladder."""
+
+    name: str
+    title: str
+    question: str
+    kinds: tuple[str, ...]
+    checks: Mapping[str, CheckSpec]
+
+    def check(self, name: str) -> CheckSpec:
+        """The spec of one check; a misspelled name is the user's error."""
+        try:
+            return self.checks[name]
+        except KeyError:
+            raise UserError(f"{self.name} has no limit {name!r}; {did_you_mean(name, self.checks)}") from None
+
+
+def _level(name: str, title: str, question: str, kinds: str, *checks: CheckSpec) -> Level:
+    return Level(name, title, question, tuple(kinds.split()), {spec.name: spec for spec in checks})
+
+
+_LOSS_CHECKS = (
+    CheckSpec("step0", 2e-5, cap=1e-3),
+    CheckSpec("first3", 5e-4, cap=5e-3),
+    CheckSpec("final", 5e-3, cap=5e-2),
+    CheckSpec("mean", 1e-3, cap=1e-2),
+    CheckSpec("tail", 1e-3, cap=5e-3),
+    CheckSpec("drift", 1e-3, cap=1e-2, unit="per run"),
+    CheckSpec("spearman", 0.99, cap=0.9, direction=Direction.MIN),
+    CheckSpec("order", 0.9, cap=0.5, direction=Direction.MIN),
+)
+
+LEVELS: Mapping[str, Level] = {
+    level.name: level
+    for level in (
+        _level("L0", "environment", "Same software stack and effective configuration, apart from what was declared?",
+               "env"),
+        _level("L1", "identity", "Same weights and data, and were the intended ones really loaded?",
+               "weights data env"),
+        _level("L2", "inputs", "Do both models receive the same tensors?", "inputs"),
+        _level("L3", "forward", "At which module do the activations first part?", "forward"),
+        _level("L4", "step", "Is one optimizer step the same: loss, gradients, updates?", "step"),
+        _level("L5", "loss", "Do both sides train along the same trajectory?", "loss", *_LOSS_CHECKS),
+        _level("L6", "action error", "Same input, same noise: same output, as far as the task can tell?", "actions"),
+        _level("L7", "closed loop", "Is the task's success rate no worse, beyond a margin?", "rollouts"),
+    )
+}
+
+
+def level_named(name: str) -> Level:
+    """The level `name`; an unknown one is the user's error."""
+    try:
+        return LEVELS[name]
+    except KeyError:
+        raise UserError(f"there is no level {name!r}; {did_you_mean(name, LEVELS)}") from None

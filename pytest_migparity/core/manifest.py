@@ -1,0 +1,280 @@
+"""The manifest `model.toml`: one model under verification, read into frozen types, every mistake named by its key.
+
+The one module of `core` that imports pydantic; whoever needs a manifest imports it inside a function.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from .errors import UserError, did_you_mean
+from .evidence import EnvRules, Policy
+from .levels import LEVELS, Level
+from .limits import Declared, Floor, Floors
+
+FILE = "model.toml"
+SIDES = ("baseline", "candidate")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*(-[A-Za-z0-9_.]+)*")
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Upstream(_Table):
+    """The official code, unpatched on the baseline."""
+
+    repo: str
+    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{7,40}$")]
+
+
+class ModelTable(_Table):
+    """Who is verified. `notes` are open points that every report of the model should carry in mind."""
+
+    name: str
+    title: str = ""
+    upstream: Upstream | None = None
+    notes: list[str] = []
+
+    @field_validator("name")
+    @classmethod
+    def _plain_name(cls, value: str) -> str:
+        if not _NAME.fullmatch(value):
+            raise ValueError("a name has letters, digits, '_', '.' and single '-'; no blanks, slashes or '@'")
+        return value
+
+
+class Asset(_Table):
+    """A data set, checkpoint or simulator: what it is, how large, by which hash or commit it is known."""
+
+    id: str
+    bytes: Annotated[int, Field(gt=0)] | None = None
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    commit: str | None = None
+    whole: bool | None = None
+    layout: str | None = None
+    note: str | None = None
+
+
+class Recipe(_Table):
+    """What both sides run. Its hash (`wire.receipt.recipe_hash` of `canonical()`) is in every receipt."""
+
+    dataset: Asset | None = None
+    checkpoint: Asset | None = None
+    simulator: Asset | None = None
+    seed: int | None = None
+    steps: Annotated[int, Field(gt=0)] | None = None
+    world_size: Annotated[int, Field(gt=0)] = 1
+    grad_accumulation: Annotated[int, Field(gt=0)] = 1
+    precision: str | None = None
+    noise: Literal["injected", "device", "none"] = "none"
+    values: Mapping[str, str | int | float | bool] = {}
+
+    def canonical(self) -> dict[str, Any]:
+        """Only what was said, so that a key added to the schema later changes no existing hash."""
+        return self.model_dump(exclude_unset=True, exclude_none=True)
+
+
+class ArtifactTable(_Table):
+    """One kind of artifact that lives at a site of its own."""
+
+    site: str
+
+
+class SideTable(_Table):
+    """One side: a label for people, where its artifacts are, and what was declared to differ there."""
+
+    label: str = ""
+    site: str
+    overrides: Mapping[str, str] = {}
+    artifacts: Mapping[str, ArtifactTable] = {}
+
+
+class SeriesTable(_Table):
+    """One loss series: its file (relative to the site), reader, column, and what to subtract from its step numbers."""
+
+    file: str | None = None
+    format: str | None = None
+    column: str = "loss"
+    step_offset: int = 0
+    title: str = ""
+
+
+class TaskTable(_Table):
+    """One task of the closed loop."""
+
+    title: str = ""
+
+
+class EnvTable(_Table):
+    """The environment's rules; `requested` options must be effective on both sides."""
+
+    must_match: Mapping[str, str] = {}
+    may_differ: list[str] = []
+    requested: Mapping[str, str] = {}
+
+
+class LimitTable(_Table):
+    """A limit or floor with its reason."""
+
+    value: float
+    because: str | None = None
+    runs: Annotated[int, Field(gt=0)] = 1
+
+
+class LadderTable(_Table):
+    """Which levels settle the answer."""
+
+    enough: list[str] = []
+
+
+class Manifest(_Table):
+    """A model as its `model.toml` declares it."""
+
+    model: ModelTable
+    recipe: Recipe = Recipe()
+    baseline: SideTable
+    candidate: SideTable
+    series: Mapping[str, SeriesTable] = {}
+    tasks: Mapping[str, TaskTable] = {}
+    env: EnvTable = EnvTable()
+    limits: Mapping[str, Mapping[str, LimitTable | float]] = {}
+    floors: Mapping[str, Mapping[str, LimitTable | float]] = {}
+    ladder: LadderTable = LadderTable()
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.model.name
+
+    def side(self, side: str) -> SideTable:
+        """The baseline's or the candidate's table."""
+        return self.baseline if side == "baseline" else self.candidate
+
+    def cases(self, kind: Literal["series", "task"]) -> list[str]:
+        """The declared cases in sorted order; `main` where none is declared."""
+        return sorted(self.series if kind == "series" else self.tasks) or ["main"]
+
+    def declared_limits(self, level: str) -> dict[str, Declared]:
+        """The manifest's own limits of one level."""
+        return {name: Declared(value, "manifest", because)
+                for name, value, because, _ in _numbers(self.limits.get(level, {}))}
+
+    def declared_floors(self, level: str) -> Floors:
+        """Floors measured earlier and written into the manifest."""
+        return Floors({name: Floor(value, because or "manifest", runs)
+                       for name, value, because, runs in _numbers(self.floors.get(level, {}))})
+
+    def policy(self) -> Policy:
+        """How judges are to treat this model."""
+        overrides = {**self.baseline.overrides, **self.candidate.overrides}
+        upstream = self.model.upstream
+        rules = EnvRules(
+            must_match=self.env.must_match, may_differ=tuple(self.env.may_differ), overrides=overrides,
+            upstream_repo=upstream.repo if upstream else "", upstream_commit=upstream.commit if upstream else "",
+            requested=self.env.requested,
+        )
+        return Policy(mode="weak" if self.recipe.noise == "device" else "strict", steps=self.recipe.steps, env=rules)
+
+
+def _numbers(table: Mapping[str, LimitTable | float]) -> Iterator[tuple[str, float, str | None, int]]:
+    for name, item in table.items():
+        if isinstance(item, LimitTable):
+            yield name, item.value, item.because, item.runs
+        else:
+            yield name, item, None, 1
+
+
+def load_manifest(path: Path) -> Manifest:
+    """Read a manifest file; UserError names the file, the key, what was found and what to do."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
+    try:
+        data = tomllib.loads(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UserError(f"{path}: not TOML: {error}") from None
+    try:
+        manifest = Manifest.model_validate(data)
+    except ValidationError as error:
+        raise UserError(f"{path}: {_explain(error)}") from None
+    for problem in _contradictions(manifest):
+        raise UserError(f"{path}: {problem}")
+    return manifest
+
+
+def _explain(error: ValidationError) -> str:
+    """Every problem of a manifest on a line of its own: key, what was found, what was expected."""
+    lines = []
+    for item in error.errors(include_url=False):
+        where = [str(part) for part in item["loc"] if part not in ("LimitTable", "float")]
+        key = ".".join(where)
+        if item["type"] == "extra_forbidden":
+            lines.append(f"unknown key {key}; {did_you_mean(where[-1], _known_keys(where[:-1]))}")
+        elif item["type"] == "missing":
+            lines.append(f"missing key {key}; add it")
+        else:
+            lines.append(f"{key} = {item['input']!r}: {item['msg'].removeprefix('Value error, ')}")
+    return "\n  ".join(dict.fromkeys(lines))
+
+
+def _known_keys(where: list[str]) -> set[str]:
+    """The keys the schema knows at a place."""
+    table: Any = Manifest
+    for part in where:
+        annotation = table.model_fields[part].annotation if part in getattr(table, "model_fields", {}) else table
+        table = _table_in(annotation) or table
+    return set(table.model_fields)
+
+
+def _table_in(annotation: Any) -> Any:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    found = (_table_in(argument) for argument in getattr(annotation, "__args__", ()))
+    return next((table for table in found if table), None)
+
+
+def _contradictions(manifest: Manifest) -> Iterator[str]:
+    """What the schema alone cannot see."""
+    for name in manifest.ladder.enough:
+        if name not in LEVELS:
+            yield f"[ladder] enough names {name!r}; {did_you_mean(name, LEVELS)}"
+    for table, entries in (("limits", manifest.limits), ("floors", manifest.floors)):
+        for level_name, checks in entries.items():
+            if level_name not in LEVELS:
+                yield f"[{table}.{level_name}]: no such level; {did_you_mean(level_name, LEVELS)}"
+                continue
+            yield from _bad_numbers(table, LEVELS[level_name], checks)
+    for kind in (kind for side in SIDES for kind in manifest.side(side).artifacts):
+        kinds = {kind for level in LEVELS.values() for kind in level.kinds}
+        if kind not in kinds:
+            yield f"artifacts.{kind}: no such kind of artifact; {did_you_mean(kind, kinds)}"
+    for name in (*manifest.series, *manifest.tasks):
+        if not _NAME.fullmatch(name):
+            yield f"series or task {name!r}: a name has letters, digits, '_', '.' and single '-'"
+
+
+def _bad_numbers(table: str, level: Level, checks: Mapping[str, LimitTable | float]) -> Iterator[str]:
+    for name, value, because, _ in _numbers(checks):
+        where = f"[{table}.{level.name}] {name}"
+        if name not in level.checks:
+            yield f"{where}: no such check; {did_you_mean(name, level.checks)}"
+            continue
+        spec = level.checks[name]
+        if not math.isfinite(value) or value < 0:
+            yield f"{where} = {value:g}: expected a finite number, 0 or more"
+        elif table == "limits" and spec.looser(value, spec.default) and not (because or "").strip():
+            yield (f"{where} = {value:g} is looser than the published {spec.default:g}; "
+                   f'say why: {name} = {{value = {value:g}, because = "..."}}')
+        elif table == "limits" and spec.looser(value, spec.cap):
+            yield f"{where} = {value:g} is beyond {spec.cap:g}, which no reason excuses"

@@ -1,0 +1,149 @@
+"""From a site to the bytes of one artifact: receipt, choice of files, fetch, and every reason not to trust them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from .channels.file import ChannelError
+from .channels.sites import Channel, open_site
+from .channels.store import Store, StoreError, Stored
+from .core.errors import UserError
+from .core.verdict import Note, Witness, note
+from .wire import receipt as receipts
+from .wire.receipt import Entry, Receipt, ReceiptError
+
+MOST_BYTES = 2 << 30  # one log; nobody's loss curve is larger, and a hostile one must not fill the memory
+
+# Without a receipt or a manifest's word: full precision before printed digits.
+_DEFAULT_LOSS = ("loss.jsonl", "*tfevents*", "loss.csv", "trainer_log.jsonl", "*.log", "*.txt", "*.csv", "*.jsonl")
+_DEFAULT_ENV = ("env.json", "env.rank*.json")
+
+
+@dataclass(frozen=True, slots=True)
+class GatheredFile:
+    """One fetched file: its name at the site, its bytes, and whether it is a rerun."""
+
+    name: str
+    data: bytes
+    sha256: str
+    rerun: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What a site holds of one artifact, and what stands against trusting it."""
+
+    files: tuple[GatheredFile, ...] = ()
+    receipt: Receipt | None = None
+    problems: tuple[Note, ...] = ()
+
+    def witness(self, side: str, file: GatheredFile) -> Witness:
+        """Whose evidence a file is; without a receipt it is manual."""
+        if self.receipt is None:
+            return Witness(side, "manual", file.name, file.sha256)
+        return Witness(side, self.receipt.producer, file.name, file.sha256, self.receipt.recipe, self.receipt.commit,
+                       self.receipt.order)
+
+
+def gather(url: str, base: Path, *, kind: str, series: str, file: str | None, recipe: str) -> Gathered:
+    """Fetch one artifact. Never raises for what is wrong at the site: that is a problem note, with what to do."""
+    try:
+        channel = open_site(url, base)
+        names = channel.names()
+    except UserError as error:
+        return Gathered(problems=(note("site-unreachable", kind=kind, site=url, why=str(error)),))
+    store = Store()
+    try:
+        receipt = _receipt(channel, names, store)
+    except (ReceiptError, ChannelError, StoreError) as error:
+        return Gathered(problems=(note("receipt-unreadable", kind=kind, site=url, why=str(error)),))
+    problems: list[Note] = []
+    if receipt is None and _receipt_was_lost(channel, names, store):
+        problems.append(note("receipt-lost", kind=kind, site=url))
+    if receipt is not None and receipt.recipe != recipe:
+        problems.append(note("recipe-differs", kind=kind, site=url, found=receipt.recipe[:12] or "none",
+                             expected=recipe[:12]))
+    entries, why = _choose(names, receipt, kind, series, file)
+    problems += why
+    files = []
+    for entry in entries:
+        try:
+            stored = _fetch(channel, store, entry.path)
+            if entry.sha256 and stored.sha256 != entry.sha256:
+                problems.append(note("receipt-hash-differs", kind=kind, site=url, file=entry.path,
+                                     found=stored.sha256[:12], expected=entry.sha256[:12]))
+            files.append(GatheredFile(entry.path, store.read(stored), stored.sha256, entry.rerun))
+        except (ChannelError, StoreError) as error:
+            problems.append(note("evidence-not-fetched", kind=kind, site=url, file=entry.path, why=str(error)))
+    if not any(file.rerun == 0 for file in files) and not problems:
+        problems.append(note("evidence-missing", kind=kind, site=url))
+    return Gathered(tuple(files), receipt, tuple(problems))
+
+
+def _fetch(channel: Channel, store: Store, name: str) -> Stored:
+    with channel.open(name) as stream:
+        stored = store.add(stream)
+    if stored.bytes > MOST_BYTES:
+        raise ChannelError(f"{name}: {stored.bytes} bytes; more than {MOST_BYTES} cannot be a log")
+    return stored
+
+
+def _receipt(channel: Channel, names: list[str], store: Store) -> Receipt | None:
+    if receipts.NAME not in names:
+        return None
+    stored = _fetch(channel, store, receipts.NAME)
+    if stored.bytes > receipts.MAX_BYTES:
+        raise ReceiptError(f"larger than {receipts.MAX_BYTES} bytes")
+    try:
+        return receipts.parse(store.read(stored).decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ReceiptError(f"not UTF-8: {error.reason} at byte {error.start}") from None
+
+
+def _receipt_was_lost(channel: Channel, names: list[str], store: Store) -> bool:
+    """Our tools mark an environment lock that was written with a receipt: without it the folder is not whole."""
+    for name in names:
+        if _matches(name, _DEFAULT_ENV):
+            try:
+                lock = json.loads(store.read(_fetch(channel, store, name)))
+            except (ValueError, RecursionError, UserError):
+                continue
+            if isinstance(lock, dict) and lock.get("receipt") == receipts.NAME:
+                return True
+    return False
+
+
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    path = PurePosixPath(name)
+    return any(path.match(pattern) for pattern in patterns)
+
+
+def _choose(names: list[str], receipt: Receipt | None, kind: str, series: str,
+            file: str | None) -> tuple[list[Entry], list[Note]]:
+    """The files of an artifact: the receipt's, else the manifest's, else by the usual names."""
+    if receipt is not None:
+        entries = receipt.entries(kind, series)
+        absent = [entry.path for entry in entries if entry.path not in names]
+        problems = [note("evidence-file-gone", kind=kind, file=path) for path in absent]
+        if not entries:
+            problems.append(note("evidence-not-in-receipt", kind=kind, series=series))
+        return [entry for entry in entries if entry.path in names], problems
+    if file is not None and (len(names) != 1 or file in names):
+        chosen = [name for name in names if name == file or name.startswith(file.rstrip("/") + "/")]
+        problems = [] if chosen else [note("evidence-file-gone", kind=kind, file=file)]
+        return [_unreceipted(kind, name, series) for name in chosen], problems
+    for pattern in _DEFAULT_ENV if kind == "env" else _DEFAULT_LOSS:
+        chosen = [name for name in names if _matches(name, (pattern,))]
+        if len(chosen) > 1 and kind == "loss" and "tfevents" not in pattern:
+            return [], [note("evidence-ambiguous", kind=kind, files=", ".join(chosen[:5]), series=series)]
+        if chosen:
+            return [_unreceipted(kind, name, series) for name in chosen], []
+    if len(names) == 1 and kind == "loss":
+        return [_unreceipted(kind, names[0], series)], []
+    return [], [note("evidence-missing-names", kind=kind, names=", ".join(names[:5]) or "-")]
+
+
+def _unreceipted(kind: str, name: str, series: str) -> Entry:
+    return Entry(kind, name, "", 0, series)

@@ -1,0 +1,1 @@
+"""Verdicts as people read them: messages (zh, en), tables, Markdown. Imports core and wire."""

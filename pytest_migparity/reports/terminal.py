@@ -1,0 +1,65 @@
+"""The terminal summary: one table, then the answer. rich lays out the columns, wide characters included."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from pytest_migparity.core.answer import answer_for
+from pytest_migparity.core.levels import Direction
+from pytest_migparity.core.verdict import Verdict
+
+from .messages import say, tell
+from .verdict_text import headline, number, word
+
+
+def answers(verdicts: Sequence[Verdict], enough: Mapping[str, Sequence[str]], lang: str) -> list[str]:
+    """One line for each model: was accuracy lost?"""
+    lines = []
+    for model, group in groupby(verdicts, key=lambda verdict: verdict.model):
+        answer = answer_for(list(group), enough.get(model, ()))
+        remarks = ("; " if lang == "en" else "；").join(tell(item, lang) for item in answer.remarks)
+        lines.append(say(f"answer-{answer.lost.value}", lang, model=answer.model, remarks=remarks))
+    return lines
+
+
+def table(verdicts: Sequence[Verdict], lang: str, width: int) -> str:
+    """A row for each verdict: model, level, case, outcome, the figure that matters, its limit, what was compared."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("model", "level", "case", "outcome", "figure", "limit", "coverage"):
+        grid.add_column(say(f"column-{name}", lang), overflow="fold")
+    for verdict in verdicts:
+        grid.add_row(*_row(verdict, lang))
+    out = io.StringIO()
+    Console(file=out, width=max(width, 60), color_system=None, legacy_windows=False).print(grid)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines() if line.strip())
+
+
+def _row(verdict: Verdict, lang: str) -> tuple[str, ...]:
+    check, coverage = headline(verdict), verdict.finding.coverage
+    figure = limit = "-"
+    if check is not None and check.limit is not None:
+        sign = "<=" if check.limit.direction is Direction.MAX else ">="
+        figure, limit = f"{check.name} {number(check.value)}", f"{sign} {number(check.limit.effective)}"
+    return (verdict.display, f"{verdict.level} {say(f'level-{verdict.level}', lang)}", verdict.case,
+            say(f"outcome-{verdict.outcome}", lang), figure, limit,
+            f"{coverage.compared}/{coverage.of} {word(f'unit-{coverage.unit}', coverage.unit, lang)}")
+
+
+def summary(verdicts: Sequence[Verdict], enough: Mapping[str, Sequence[str]], *, lang: str, missing: Mapping[str, str],
+            not_needed: Sequence[str], levels: Sequence[str], width: int) -> list[str]:
+    """The section's lines; the answer is the last."""
+    lines = table(verdicts, lang, width).splitlines() if verdicts else []
+    if not_needed:
+        lines.append(say("text-not-needed", lang, names=", ".join(not_needed)))
+    lines += [say("text-waits", lang, nodeid=nodeid, why=why) for nodeid, why in missing.items()]
+    if verdicts:
+        return [*lines, *answers(verdicts, enough, lang)]
+    if not missing and levels:
+        lines.append(say("text-levels", lang, levels=", ".join(levels)))
+    return [*lines, say("text-no-verdict", lang)]

@@ -1,0 +1,95 @@
+"""What limit is in force, and when the evidence is too coarse to hold it."""
+
+import math
+
+import pytest
+
+from pytest_migparity.core.errors import UserError
+from pytest_migparity.core.levels import LEVELS, CheckSpec, Direction
+from pytest_migparity.core.limits import Declared, Floor, Floors, Limit, declare, limit_for
+from pytest_migparity.core.verdict import Check, State
+
+L5 = LEVELS["L5"]
+MEAN = L5.checks["mean"]  # limit 1e-3, cap 1e-2
+
+
+def of(floor=None, resolution=0.0, value=1e-3):
+    floors = Floors({} if floor is None else {"mean": Floor(floor, "reruns")})
+    return limit_for(MEAN, {"mean": Declared(value, "marker")}, floors, resolution)
+
+
+@pytest.mark.parametrize(("floor", "effective"), [(None, 1e-3), (0.0, 1e-3), (1e-4, 1e-3), (5e-4, 1.5e-3), (1.0, 1e-2)])
+def test_effective_limit_is_three_floors_never_below_declared_never_beyond_the_cap(floor, effective):
+    assert of(floor).effective == pytest.approx(effective)
+
+
+def test_a_zero_floor_leaves_the_declared_limit():
+    assert of(0.0).effective == of(None).effective == 1e-3
+
+
+@pytest.mark.parametrize(("resolution", "effective", "lifted", "blind"), [
+    (5e-4, 1e-3, False, False),
+    (4e-3, 4e-3, True, False),
+    (9.9e-3, 9.9e-3, True, False),
+    (1.1e-2, 1e-2, True, True),  # more than tenfold
+    (math.nan, 1e-3, False, True),
+])
+def test_coarse_digits_lift_the_limit_and_beyond_tenfold_blind_it(resolution, effective, lifted, blind):
+    limit = of(resolution=resolution)
+    assert limit.effective == pytest.approx(effective)
+    assert (limit.lifted, limit.blind) == (lifted, blind)
+
+
+def test_a_minimum_is_lifted_towards_zero_not_above_one():
+    spec = CheckSpec("order", 0.9, cap=0.5, direction=Direction.MIN)
+    limit = limit_for(spec, {"order": Declared(0.9, "marker")}, Floors(), resolution=0.3)
+    assert limit.effective == pytest.approx(0.7)
+    assert limit.holds(0.71)
+    assert not limit.holds(0.69)
+    assert limit_for(spec, {"order": Declared(0.9, "marker")}, Floors(), resolution=0.6).blind
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_value_that_is_not_finite_never_holds(value):
+    assert not of().holds(value)
+    assert Check("mean", value, of()).state is State.VIOLATED
+
+
+def test_a_violation_beyond_coarse_digits_is_still_a_violation():
+    assert Check("mean", 0.5, of(resolution=0.02)).state is State.VIOLATED
+
+
+@pytest.mark.parametrize(("value", "would_pass"), [(3.14e-2, 3.2e-2), (1e-3, 1e-3), (0.0, 0.0), (9.99e-4, 1e-3)])
+def test_would_pass_is_the_next_two_digit_limit_above(value, would_pass):
+    assert Check("mean", value, of()).would_pass == pytest.approx(would_pass, rel=1e-12)
+
+
+def test_manifest_limits_replace_the_markers_and_say_so():
+    limits = declare(L5, {"mean": 2e-3}, {"mean": Declared(1e-3, "manifest")}, "t.py::test")
+    assert limits["mean"] == Declared(1e-3, "manifest", None, None)
+    assert limits["step0"] == Declared(2e-5, "default")
+
+
+def test_a_looser_limit_needs_a_reason_and_keeps_what_it_loosens():
+    with pytest.raises(UserError, match=r"\[limits.L5\] mean = 0.002 is looser than 0.001 .*because"):
+        declare(L5, {}, {"mean": Declared(2e-3, "manifest")}, "t.py::test")
+    limits = declare(L5, {}, {"mean": Declared(2e-3, "manifest", "MoE floor")}, "t.py::test")
+    assert limits["mean"].loosens == 1e-3
+    with pytest.raises(UserError, match="looser"):
+        declare(L5, {}, {"order": Declared(0.8, "manifest")}, "t.py::test")
+
+
+@pytest.mark.parametrize(("marker", "message"), [
+    ({"meen": 1e-3}, "has no limit 'meen'; did you mean 'mean'"),
+    ({"mean": "1e-3"}, "finite number"),
+    ({"mean": True}, "finite number"),
+    ({"mean": math.inf}, "finite number"),
+])
+def test_marker_limits_are_checked_by_name_and_type(marker, message):
+    with pytest.raises(UserError, match=message):
+        declare(L5, marker, {}, "t.py::test")
+
+
+def test_a_limit_survives_the_cap_that_is_tighter_than_what_was_declared():
+    limit = Limit(declared=0.5, direction=Direction.MAX, source="marker", cap=1e-2)
+    assert limit.effective == 0.5
