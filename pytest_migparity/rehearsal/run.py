@@ -1,0 +1,61 @@
+"""One side's run, inside the subprocess that `rehearse` prepared: trains, and writes the log or the environment lock.
+
+    python -m pytest_migparity.rehearsal.run --recipe JSON [--fault NAME] [--loss FILE] [--env FILE]
+
+Not to be started by hand: BLAS kernel, threads and installed packages come from the environment of this process.
+"""
+
+import argparse
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pytest_migparity.rehearsal.faults import fault_named
+from pytest_migparity.rehearsal.recipe import recipe_from
+from pytest_migparity.rehearsal.staged import KINEMATICS, TELEMETRY
+from pytest_migparity.rehearsal.variant import Variant
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Write what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--recipe", required=True, help="the manifest's [recipe], as JSON")
+    parser.add_argument("--fault", help="an entry of the catalogue; left out: the official run")
+    parser.add_argument("--loss", type=Path, help="where the loss log goes")
+    parser.add_argument("--env", type=Path, help="where the environment lock goes")
+    asked = parser.parse_args(arguments)
+    if asked.loss:
+        write_loss(asked.loss, json.loads(asked.recipe), fault_named(asked.fault).variant)
+    if asked.env:
+        write_env(asked.env, json.loads(asked.recipe))
+
+
+def write_loss(path: Path, recipe: dict[str, Any], variant: Variant) -> None:
+    """Train and write one JSON object per step: step (from 0), loss, grad_norm, lr, each float with all its digits."""
+    if "OPENBLAS_NUM_THREADS" not in os.environ:
+        raise SystemExit("the BLAS settings are not in the environment: start this through rehearse()")
+    from pytest_migparity.rehearsal.train import train
+
+    log = train(recipe_from(recipe), variant).log
+    path.write_text("".join(json.dumps(asdict(record)) + "\n" for record in log), encoding="utf-8", newline="\n")
+
+
+def write_env(path: Path, recipe: dict[str, Any]) -> None:
+    """Lock the environment of this very process; the effective configuration is the recipe with its defaults.
+
+    The staged packages' files are held against their recorded hashes. torch is not looked for: nothing here uses it.
+    """
+    from pytest_migparity.host.envlock import collect, render
+
+    with TemporaryDirectory() as folder:
+        effective = Path(folder) / "recipe.json"
+        effective.write_text(json.dumps(asdict(recipe_from(recipe))), encoding="utf-8")
+        lock = collect(packages=(KINEMATICS, TELEMETRY), configs=[("recipe", str(effective))], torch=False)
+    path.write_text(render(lock), encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main()
