@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from .core.errors import UserError
 from .core.evidence import EnvLock, Evidence, Policy, Recorded, Trajectory
 from .core.levels import level_named
-from .core.limits import Floor, Floors, Limits
+from .core.limits import Floors, Limits
 from .core.verdict import Coverage, Finding, Note, Outcome, Verdict, Witness, note
 
 if TYPE_CHECKING:
@@ -109,14 +109,20 @@ class Side:
         return Evidence(self.name, "loss", runs, reruns, _on_side(problems, self.name))
 
 
-def read_trajectory(files: Sequence[GatheredFile], witness: Witness, column: str, format: str | None,
-                    step_offset: int) -> Recorded[Trajectory]:
-    """One training log as read: a file, or the event files of one TensorBoard folder. UserError where it is no log."""
-    from .readers.loss import read_loss
+def read_trajectory(files: Sequence[GatheredFile], witness: Witness, column: str = "loss", format: str | None = None,
+                    step_offset: int = 0) -> Recorded[Trajectory]:
+    """One training log as read: one file, or the event files of one TensorBoard folder. UserError where it is no log."""
+    if all("tfevents" in file.name for file in files):
+        from .readers.loss_tensorboard import read_events
 
-    reading = read_loss({file.name: file.data for file in files}, column=column, format=format,
-                        step_offset=step_offset)
-    return Recorded(reading.trajectory, witness, reading.repairs, reading.repaired, reading.dropped)
+        reading = read_events({file.name: file.data for file in files}, column=column, step_offset=step_offset)
+    elif len(files) == 1:
+        from .readers.loss import read_loss
+
+        reading = read_loss(files[0].data, files[0].name, column=column, format=format, step_offset=step_offset)
+    else:
+        raise UserError(f"{', '.join(file.name for file in files)}: one training log is one file, or event files")
+    return Recorded(reading.table, witness, reading.repairs, reading.repaired, reading.dropped)
 
 
 def _on_side(problems: list[Note], side: str) -> tuple[Note, ...]:
@@ -150,28 +156,22 @@ def _mixed(baseline: Evidence[Any], candidate: Evidence[Any]) -> list[Note]:
     return []
 
 
-def measured_floors(level: str, baseline: Evidence[Any], candidate: Evidence[Any], manifest: Manifest) -> Floors:
-    """The manifest's floors, and those that reruns beside the evidence show; the larger of the two."""
+def measured_floors(level: str, baseline: Evidence[Any], manifest: Manifest) -> Floors:
+    """The manifest's floors, and those that the baseline's reruns show; the larger of the two.
+
+    Reruns of the candidate lift no limit: a migrated side that cannot repeat itself must not be excused by that.
+    """
     declared = manifest.declared_floors(level)
-    if level != "L5" or not (baseline.reruns or candidate.reruns):
+    if level != "L5" or not baseline.runs or not baseline.reruns:
         return declared
     from .judges.difftraj import floors_of
 
-    by_check: dict[str, Floor] = dict(declared.by_check)
-    by_step: dict[int, float] = {}
-    for side in (baseline, candidate):
-        if side.runs and side.reruns:
-            found = floors_of([recorded.table for recorded in (*side.runs, *side.reruns)])
-            _keep_larger(by_check, found.by_check)
-            by_step = {step: max(by_step.get(step, 0.0), found.by_step.get(step, 0.0))
-                       for step in {*by_step, *found.by_step}}
-    return Floors(by_check, dict(sorted(by_step.items())))
-
-
-def _keep_larger(into: dict[str, Floor], new: Mapping[str, Floor]) -> None:
-    for name, floor in new.items():
-        if name not in into or floor.value > into[name].value:
-            into[name] = floor
+    found = floors_of([recorded.table for recorded in (*baseline.runs, *baseline.reruns)])
+    by_check = dict(declared.by_check)
+    for name, floor in found.by_check.items():
+        if name not in by_check or floor.value > by_check[name].value:
+            by_check[name] = floor
+    return Floors(by_check, found.by_step)
 
 
 def assess(level: str, baseline: Handle[Any], candidate: Handle[Any], *, manifest: Manifest,
@@ -183,6 +183,6 @@ def assess(level: str, baseline: Handle[Any], candidate: Handle[Any], *, manifes
         raise UserError(f"judge() was given {baseline.kind}[{baseline.case}] of the baseline and "
                         f"{candidate.kind}[{candidate.case}] of the candidate")
     ours, theirs = baseline.load(), candidate.load()
-    finding = judge_evidence(level, ours, theirs, limits=limits, floors=measured_floors(level, ours, theirs, manifest),
+    finding = judge_evidence(level, ours, theirs, limits=limits, floors=measured_floors(level, ours, manifest),
                              policy=manifest.policy())
     return Verdict(level, manifest.name, baseline.case, finding, (*ours.witnesses, *theirs.witnesses))

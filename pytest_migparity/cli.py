@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .core.errors import UserError
+from .core.errors import UserError, did_you_mean
 from .core.verdict import Outcome
 
 if TYPE_CHECKING:
@@ -50,20 +50,14 @@ def difftraj(
 
 
 def _read(path: Path, side: str, column: str) -> Evidence[Trajectory]:
-    """A log given by hand: manual evidence, read in place."""
-    from hashlib import sha256
-
+    """A log, or a TensorBoard folder, given by hand: manual evidence, judged as it is now."""
     from .assess import read_trajectory
     from .core.evidence import Evidence
     from .core.verdict import Witness
-    from .gather import GatheredFile
+    from .gather import read_in_place
 
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}; name a training log") from None
-    file = GatheredFile(str(path), data, sha256(data).hexdigest())
-    recorded = read_trajectory([file], Witness(side, "manual", path.name, file.sha256), column, None, 0)
+    files = read_in_place(path)
+    recorded = read_trajectory(files, Witness(side, "manual", path.name, files[0].sha256), column)
     return Evidence(side, "loss", (recorded,))
 
 
@@ -71,24 +65,35 @@ def _read(path: Path, side: str, column: str) -> Evidence[Trajectory]:
 def rehearse(
     out: Annotated[Path, typer.Option(help="new folder for this side's artifacts and receipt")],
     model: Annotated[str, typer.Option(help="whose recipe the arm rehearses: a model's name or path")] = "rehearsal",
-    fault: Annotated[str | None, typer.Option(help="build this fault in; --fault list shows them")] = None,
-    kernel: Annotated[str | None, typer.Option(help="BLAS kernel of the run (OPENBLAS_CORETYPE)")] = None,
+    fault: Annotated[str | None, typer.Option(help="build this fault in (migparity faults lists them)")] = None,
+    kernel: Annotated[str | None, typer.Option(help="BLAS kernel: default, other, or an OpenBLAS core type")] = None,
+    rerun: Annotated[bool, typer.Option("--rerun", help="repeat the side on another kernel: its noise floor")] = False,
 ) -> None:
-    """Run one side of the embedded model for real and write its artifacts."""
+    """Run one side of the embedded model for real and write its artifacts and receipt."""
     from .core.manifest import load_manifest
-    from .rehearsal import faults
+    from .rehearsal.rehearse import PRINTED_SERIES
     from .rehearsal.rehearse import rehearse as run
     from .suite import find_model, known_models
 
-    if fault == "list":
-        for entry in faults.CATALOGUE.values():
-            typer.echo(f"{entry.name:<28}{entry.kind:<14}{entry.cause}")
-        return
     path = find_model(model, Path.cwd() / "fixtures")
     if path is None:
-        raise UserError(f"no model {model!r}; known: {', '.join(known_models(Path.cwd() / 'fixtures'))}")
-    run(out, recipe=load_manifest(path).recipe.canonical(), fault=fault, kernel=kernel)
+        known = set(known_models(Path.cwd() / "fixtures"))
+        raise UserError(f"no model {model!r}: no folder or file of that name holds a model.toml; "
+                        f"{did_you_mean(model, known)}")
+    manifest = load_manifest(path)
+    run(out, recipe=manifest.recipe.canonical(), fault=fault, kernel=kernel, rerun=rerun,
+        printed=PRINTED_SERIES in manifest.series)
     typer.echo(f"{out}: {', '.join(sorted(file.name for file in out.iterdir()))}")
+
+
+@app.command()
+def faults() -> None:
+    """List the faults that a rehearsal can build in, and what each level is expected to say of them."""
+    from .rehearsal.faults import CATALOGUE
+
+    for fault in CATALOGUE.values():
+        expected = " ".join(f"{level}={outcome}" for level, outcome in sorted(fault.expect.items()))
+        typer.echo(f"{fault.name:<28}{fault.kind:<14}{expected}\n{'':<28}{fault.cause}")
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)

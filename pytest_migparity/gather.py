@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from urllib.parse import quote
 
 from .channels.file import ChannelError
 from .channels.sites import Channel, open_site
@@ -80,6 +82,22 @@ def gather(url: str, base: Path, *, kind: str, series: str, file: str | None, re
     if not any(file.rerun == 0 for file in files) and not problems:
         problems.append(note("evidence-missing", kind=kind, site=url))
     return Gathered(tuple(files), receipt, tuple(problems))
+
+
+def read_in_place(path: Path) -> list[GatheredFile]:
+    """A training log named by hand: one file, or the event files of a TensorBoard folder."""
+    channel = open_site(f"file:{quote(str(path))}", Path.cwd())
+    names = channel.names()
+    if path.is_dir():
+        names = [name for name in names if "tfevents" in name]
+        if not names:
+            raise UserError(f"{path}: a folder without TensorBoard event files; name the training log in it")
+    files = []
+    for name in names:
+        with channel.open(name) as stream:
+            data = stream.read()
+        files.append(GatheredFile(name if path.is_dir() else str(path), data, hashlib.sha256(data).hexdigest()))
+    return files
 
 
 def _fetch(channel: Channel, store: Store, name: str) -> Stored:

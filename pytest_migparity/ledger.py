@@ -157,13 +157,13 @@ class Ledger:
                 terminalreporter.write_line(str(report.longreprtext).rstrip() + "\n")
         yield
         collected = self.config.stash[COLLECTED]
-        if not (self.models or self.verdicts or collected.selected):
+        if self.config.option.collectonly or not (self.models or self.verdicts or collected.selected):
             return
         from .reports.terminal import summary
 
         terminalreporter.section("migparity")
         lines = summary(self._parsed(), self._enough(), lang=self._lang(), missing=self.missing(),
-                        not_needed=sorted(collected.not_needed), levels=sorted(collected.levels),
+                        not_needed=sorted(collected.not_needed), levels=[] if self.broken else sorted(collected.levels),
                         width=terminalreporter._tw.fullwidth)
         for line in lines:
             terminalreporter.write_line(line)

@@ -12,7 +12,7 @@ import pytest
 
 from .core.errors import UserError, did_you_mean
 from .core.levels import LEVELS, Level
-from .suite import find_model, known_models
+from .suite import find_model, known_models, suite_path
 
 if TYPE_CHECKING:
     from .core.limits import Limits
@@ -45,7 +45,7 @@ def models_from(config: pytest.Config) -> dict[str, Chosen]:
         return {}
     from .core.manifest import load_manifest
 
-    folders = (config.rootpath / "fixtures",)
+    folders = model_folders(config)
     found: dict[str, Chosen] = {}
     for name in dict.fromkeys(names):
         path = find_model(name, *folders)
@@ -58,6 +58,15 @@ def models_from(config: pytest.Config) -> dict[str, Chosen]:
         found[manifest.name] = Chosen(manifest, path)
     return {name: Chosen(chosen.manifest, chosen.path, _sites_of(name, sites, found))
             for name, chosen in sorted(found.items())}
+
+
+def model_folders(config: pytest.Config) -> tuple[Path, ...]:
+    """Where models are found by name: fixtures/ of the rootdir and of the working folder.
+
+    They differ more often than one expects: a path given to any option that pytest does not know early moves the
+    rootdir to that path.
+    """
+    return config.rootpath / "fixtures", config.invocation_params.dir / "fixtures"
 
 
 def check_reports(config: pytest.Config) -> None:
@@ -118,7 +127,7 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     assert level is not None
     if not models:
         raise UserError(f"{metafunc.definition.nodeid} needs a model: add --migparity-model NAME; "
-                        f"known: {', '.join(known_models(metafunc.config.rootpath / 'fixtures'))}")
+                        f"known: {', '.join(known_models(*model_folders(metafunc.config)))}")
     levels = {mark.name for mark in metafunc.definition.iter_markers()} & LEVELS.keys()
     if len(levels) > 1:
         raise UserError(f"{metafunc.definition.nodeid} carries several levels: {', '.join(sorted(levels))}; one each")
@@ -170,7 +179,7 @@ def again(config: pytest.Config, level: str, model: str) -> str:
     """The command that shows a verdict again, from where this run was started."""
     in_repository = suite_path().parent == config.rootpath
     chosen = config.stash[MODELS][model]
-    name = model if find_model(model, config.rootpath / "fixtures") == chosen.path else str(chosen.path)
+    name = model if find_model(model, *model_folders(config)) == chosen.path else str(chosen.path)
     words = ["pytest", "-m", level, "--model" if in_repository else "--migparity-model", name]
     for side, url in sorted(chosen.sites.items()):
         words += ["--migparity-site", f"{side}={url}"]

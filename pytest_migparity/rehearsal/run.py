@@ -17,6 +17,7 @@ from pytest_migparity.rehearsal.faults import fault_named
 from pytest_migparity.rehearsal.recipe import recipe_from
 from pytest_migparity.rehearsal.staged import KINEMATICS, TELEMETRY
 from pytest_migparity.rehearsal.variant import Variant
+from pytest_migparity.wire import receipt
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -46,6 +47,7 @@ def write_loss(path: Path, recipe: dict[str, Any], variant: Variant) -> None:
 def write_env(path: Path, recipe: dict[str, Any]) -> None:
     """Lock the environment of this very process; the effective configuration is the recipe with its defaults.
 
+    A receipt will lie beside it, and the lock says so: a folder whose receipt was lost can be told from one without.
     The staged packages' files are held against their recorded hashes. torch is not looked for: nothing here uses it.
     """
     from pytest_migparity.host.envlock import collect, render
@@ -54,6 +56,7 @@ def write_env(path: Path, recipe: dict[str, Any]) -> None:
         effective = Path(folder) / "recipe.json"
         effective.write_text(json.dumps(asdict(recipe_from(recipe))), encoding="utf-8")
         lock = collect(packages=(KINEMATICS, TELEMETRY), configs=[("recipe", str(effective))], torch=False)
+    lock["receipt"] = receipt.NAME
     path.write_text(render(lock), encoding="utf-8", newline="\n")
 
 

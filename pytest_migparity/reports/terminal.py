@@ -11,7 +11,7 @@ from pytest_migparity.core.levels import Direction
 from pytest_migparity.core.verdict import Verdict
 
 from .messages import say, tell
-from .verdict_text import headline, number, word
+from .verdict_text import check_line, headline, level_title, number, title, word
 
 
 def answers(verdicts: Sequence[Verdict], enough: Mapping[str, Sequence[str]], lang: str) -> list[str]:
@@ -25,36 +25,41 @@ def answers(verdicts: Sequence[Verdict], enough: Mapping[str, Sequence[str]], la
 
 
 def table(verdicts: Sequence[Verdict], lang: str, width: int) -> str:
-    """A row for each verdict: model, level, case, outcome, the figure that matters, its limit, what was compared."""
-    from rich import box
+    """A row for each verdict: model, level and case, outcome, the figure nearest its limit, steps or packages compared."""
     from rich.console import Console
     from rich.table import Table
 
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("model", "level", "case", "outcome", "figure", "limit", "coverage"):
-        grid.add_column(say(f"column-{name}", lang), overflow="fold")
+    grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for name in ("model", "level", "outcome", "figure", "coverage"):
+        grid.add_column(say(f"column-{name}", lang), overflow="fold", no_wrap=name in ("model", "outcome"))
     for verdict in verdicts:
         grid.add_row(*_row(verdict, lang))
     out = io.StringIO()
-    Console(file=out, width=max(width, 60), color_system=None, legacy_windows=False).print(grid)
+    Console(file=out, width=max(width, 96), color_system=None, legacy_windows=False, markup=False).print(grid)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines() if line.strip())
 
 
 def _row(verdict: Verdict, lang: str) -> tuple[str, ...]:
     check, coverage = headline(verdict), verdict.finding.coverage
-    figure = limit = "-"
+    figure = "-"
     if check is not None and check.limit is not None:
         sign = "<=" if check.limit.direction is Direction.MAX else ">="
-        figure, limit = f"{check.name} {number(check.value)}", f"{sign} {number(check.limit.effective)}"
-    return (verdict.display, f"{verdict.level} {say(f'level-{verdict.level}', lang)}", verdict.case,
-            say(f"outcome-{verdict.outcome}", lang), figure, limit,
+        figure = f"{check.name} {number(check.value)} ({sign} {number(check.limit.effective)})"
+    return (verdict.display, level_title(verdict, lang), say(f"outcome-{verdict.outcome}", lang), figure,
             f"{coverage.compared}/{coverage.of} {word(f'unit-{coverage.unit}', coverage.unit, lang)}")
+
+
+def remarks(verdicts: Sequence[Verdict], lang: str) -> list[str]:
+    """Every limit that was loosened, by whom and why, or lifted to the printed digits; of passing verdicts too."""
+    return [f"{title(verdict, lang)}: {' '.join(check_line(check, lang).split())}"
+            for verdict in verdicts for check in verdict.finding.checks
+            if check.limit is not None and (check.limit.lifted or check.limit.loosens is not None)]
 
 
 def summary(verdicts: Sequence[Verdict], enough: Mapping[str, Sequence[str]], *, lang: str, missing: Mapping[str, str],
             not_needed: Sequence[str], levels: Sequence[str], width: int) -> list[str]:
     """The section's lines; the answer is the last."""
-    lines = table(verdicts, lang, width).splitlines() if verdicts else []
+    lines = [*table(verdicts, lang, width).splitlines(), *remarks(verdicts, lang)] if verdicts else []
     if not_needed:
         lines.append(say("text-not-needed", lang, names=", ".join(not_needed)))
     lines += [say("text-waits", lang, nodeid=nodeid, why=why) for nodeid, why in missing.items()]

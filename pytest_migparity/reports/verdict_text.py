@@ -27,11 +27,15 @@ def word(code: str, fallback: str, lang: str) -> str:
     return say(code, lang) if code in catalogue() else fallback
 
 
+def level_title(verdict: Verdict, lang: str) -> str:
+    """`L5 loss`, with the case where it is not the only one."""
+    case = "" if verdict.case == "main" else f" [{verdict.case}]"
+    return f"{verdict.level} {say(f'level-{verdict.level}', lang)}{case}"
+
+
 def title(verdict: Verdict, lang: str) -> str:
     """`lingbot · L5 loss · FAIL`."""
-    case = "" if verdict.case == "main" else f" [{verdict.case}]"
-    level = f"{verdict.level} {say(f'level-{verdict.level}', lang)}{case}"
-    return f"{verdict.display} · {level} · {say(f'outcome-{verdict.outcome}', lang)}"
+    return f"{verdict.display} · {level_title(verdict, lang)} · {say(f'outcome-{verdict.outcome}', lang)}"
 
 
 def check_line(check: Check, lang: str) -> str:

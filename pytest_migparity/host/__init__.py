@@ -1,0 +1,1 @@
+"""What runs on the hosts: stdlib and wire, Python 3.9 and newer."""

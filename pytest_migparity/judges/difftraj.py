@@ -1,0 +1,115 @@
+"""L5: do both sides train along the same trajectory? The judge of two training losses.
+
+d[t] = ln(candidate[t] / baseline[t]) over the steps both sides logged; the limits and what they separate are from
+facts/loss.md (1,228 real pairs). Strict mode holds every statistic against its limit; weak mode (noise or seed differ)
+asks another question of several runs per side: see `loss_weak`.
+"""
+
+from __future__ import annotations
+
+from pytest_migparity.core.evidence import Evidence, Policy, Trajectory
+from pytest_migparity.core.limits import Floors, Limits
+from pytest_migparity.core.verdict import Check, Coverage, Finding, Note, Outcome, State, note, settle
+
+from .loss_checks import SPECS, checks_of, unmeasured
+from .loss_hints import hints_of
+from .loss_notes import broken_notes, coverage_notes, identity_notes, numbering_notes
+from .loss_onset import first_divergence
+from .loss_weak import judge_weak
+from .traj_align import Aligned, Series, align, series_of
+from .traj_stats import floors_of, measure
+
+__all__ = ["floors_of", "judge_loss", "measure"]
+
+Sides = tuple[Evidence[Trajectory], Evidence[Trajectory]]
+
+
+def judge_loss(baseline: Evidence[Trajectory], candidate: Evidence[Trajectory], *,
+               limits: Limits, floors: Floors, policy: Policy) -> Finding:
+    """Hold the log-ratio of two loss trajectories against `limits` (one per check of L5).
+
+    FAIL: a check beyond its limit, or a loss that is non-finite or not positive on one side only. INCONCLUSIVE: what
+    cannot be compared or proves nothing, with the reason: steps missing on a side, evidence with problems, fewer than
+    20 common steps, digits too coarse, both sides broken alike, one file handed in twice. Else PASS.
+    `policy.steps` is how many training steps must be covered. Raises nothing on bad data.
+    """
+    sides = (baseline, candidate)
+    notes = [problem for side in sides for problem in side.problems]
+    notes += [repair for side in sides for run in side.runs for repair in run.repairs]
+    if policy.mode == "weak":
+        return judge_weak(sides, notes, limits=limits, floors=floors, policy=policy)
+    tables: list[Series | None] = []
+    for side in sides:
+        table = series_of(side.runs[0].table) if len(side.runs) == 1 else None
+        tables.append(table if table is not None and table.step.size else None)
+        if not side.runs and not side.problems:
+            notes.append(note("loss-no-evidence", side=side.side))
+        elif len(side.runs) > 1:
+            notes.append(note("loss-several-runs", side=side.side, runs=len(side.runs)))
+        elif side.runs and tables[-1] is None:
+            notes.append(note("loss-empty", side=side.side))
+    a, b = tables
+    if a is None or b is None:
+        only = [0 if table is None else int(table.step.size) for table in tables]
+        coverage = Coverage("steps", 0, policy.steps or max(only), only[0], only[1], *_handled(sides))
+        return Finding(Outcome.INCONCLUSIVE, unmeasured(limits, floors), coverage, notes=tuple(notes))
+    return _judge_pair(sides, a, b, notes, limits, floors, policy)
+
+
+def _judge_pair(sides: Sides, a: Series, b: Series, notes: list[Note],
+                limits: Limits, floors: Floors, policy: Policy) -> Finding:
+    """Two non-empty tables to a Finding; `notes` are those of the evidence itself."""
+    pair = align(a, b, policy.steps)
+    checks, unmet = checks_of(pair, a, b, limits, floors)
+    numbering = numbering_notes(pair, a, b, checks)
+    missing = coverage_notes(pair, a, b, policy.steps)
+    broken, undefined = broken_notes(pair)
+    vacuous, remarks = identity_notes(sides[0].runs[0].witness, sides[1].runs[0].witness, pair)
+
+    alone = _mean_alone(checks, floors)
+    if any(side.problems for side in sides) or (numbering and not pair.broken.any()):
+        outcome = Outcome.INCONCLUSIVE  # not the same thing, or not the same steps: neither agreement nor difference
+    else:
+        outcome = settle(
+            tuple(check for check in checks if not (alone and check.name == "mean")), failed=bool(pair.broken.any()),
+            unsure=bool(missing or undefined or vacuous or alone or numbering))
+    notes = [*notes, *numbering, *broken, *undefined, *missing, *vacuous, *alone, *unmet, *remarks]
+    if pair.beyond:
+        notes.append(note("loss-beyond", rows=pair.beyond, steps=policy.steps or 0))
+    passed = outcome is Outcome.PASS
+    return Finding(
+        outcome, checks, _coverage(sides, pair),
+        first_divergence=None if passed or numbering else first_divergence(pair, checks, floors),
+        notes=tuple(notes), hints=() if passed or numbering else hints_of(pair, checks),
+    )
+
+
+def _mean_alone(checks: tuple[Check, ...], floors: Floors) -> list[Note]:
+    """The note where `mean` alone is beyond its limit, below its cap, and no rerun says how far a good pair may go.
+
+    facts/loss.md: without a floor it is mixture-of-experts noise as often as a bug. A floor of 0 (bitwise equal
+    reruns) says nothing about other hardware either, and counts as none.
+    """
+    violated = [check for check in checks if check.state is State.VIOLATED]
+    if len(violated) != 1 or violated[0].name != "mean" or floors.of("mean"):
+        return []
+    mean = violated[0]
+    if mean.limit is None or not mean.value < min(SPECS["mean"].cap, mean.limit.cap):
+        return []
+    return [note("loss-mean-alone", value=mean.value, limit=mean.limit.effective, cap=mean.limit.cap)]
+
+
+def _coverage(sides: Sides, pair: Aligned) -> Coverage:
+    """Finite pairs out of the steps expected; rows a single side has."""
+    expected = pair.expected.size
+    both = expected - pair.step.size
+    baseline_only = both - pair.baseline_missing.size
+    candidate_only = both - pair.candidate_missing.size
+    return Coverage("steps", int(pair.usable.sum()), int(expected), int(baseline_only), int(candidate_only),
+                    *_handled(sides))
+
+
+def _handled(sides: Sides) -> tuple[int, int]:
+    """Rows repaired and rows dropped by the readers, both sides together."""
+    runs = [run for side in sides for run in side.runs]
+    return sum(run.repaired for run in runs), sum(run.dropped for run in runs)

@@ -1,0 +1,77 @@
+"""What the judge of L5 says about the evidence: steps missing, losses broken, numbering in doubt, one file twice."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pytest_migparity.core.verdict import Check, Note, Witness, note
+
+from .loss_checks import effective
+from .traj_align import Aligned, Series, constant_shift, ranges
+
+
+def coverage_notes(pair: Aligned, a: Series, b: Series, steps: int | None) -> list[Note]:
+    """The steps that are missing, by side; empty where everything expected was compared."""
+    interval = max(a.interval, b.interval)
+    both = np.intersect1d(pair.baseline_missing, pair.candidate_missing)
+    groups = (("both", both), ("baseline", np.setdiff1d(pair.baseline_missing, both)),
+              ("candidate", np.setdiff1d(pair.candidate_missing, both)))
+    notes = [note("loss-missing", side=side, count=int(missing.size), steps=ranges(missing, interval))
+             for side, missing in groups if missing.size]
+    if notes and steps is not None and a.interval == b.interval > 1:
+        notes.append(note("loss-sparse", interval=interval, steps=steps))
+    return notes
+
+
+def broken_notes(pair: Aligned) -> tuple[list[Note], list[Note]]:
+    """(losses broken on one side only, pairs whose ratio is undefined on both)."""
+    notes: list[Note] = []
+    for side, loss in (("baseline", pair.baseline), ("candidate", pair.candidate)):
+        bad = pair.broken & ~np.isfinite(loss)
+        if bad.any():
+            notes.append(note("loss-non-finite", side=side, step=int(pair.step[bad][0]), count=int(bad.sum())))
+        bad = pair.broken & np.isfinite(loss) & (loss <= 0)
+        if bad.any():
+            notes.append(note("loss-not-positive", side=side, step=int(pair.step[bad][0]), count=int(bad.sum())))
+    undefined = [note(code, count=int(steps.size), steps=ranges(steps))
+                 for code, steps in (("loss-both-non-finite", pair.both_non_finite),
+                                     ("loss-both-not-positive", pair.both_not_positive)) if steps.size]
+    return notes, undefined
+
+
+def numbering_notes(pair: Aligned, a: Series, b: Series, checks: tuple[Check, ...]) -> list[Note]:
+    """Why the two sides' step numbers may not mean the same: nothing is shifted silently, it is offered.
+
+    Different logging intervals: a logged loss is often the mean since the last one, so equal steps hold different
+    quantities. A constant shift of all steps: said where nothing overlaps, or where the rows agree within the limit of
+    `mean` one to one and the steps do not.
+    """
+    if a.interval != b.interval and min(a.step.size, b.step.size) > 1:
+        return [note("loss-intervals", baseline=a.interval, candidate=b.interval)]
+    shift = constant_shift(a, b)
+    if not shift:
+        return []
+    usable = (a.loss > 0) & (b.loss > 0) & np.isfinite(a.loss) & np.isfinite(b.loss)
+    by_row = np.abs(np.log(b.loss[usable] / a.loss[usable])).mean() if usable.any() else np.inf
+    by_step = np.abs(pair.d[pair.usable]).mean() if pair.usable.any() else np.inf
+    limit = effective(checks, "mean")
+    if pair.step.size and not by_row <= limit < by_step:
+        return []
+    return [note("loss-offset", offset=shift, baseline=int(a.step[0]), candidate=int(b.step[0]))]
+
+
+def identity_notes(baseline: Witness, candidate: Witness, pair: Aligned) -> tuple[list[Note], list[Note]]:
+    """(agreement that proves nothing, remarks) where both sides are bit for bit the same.
+
+    Two runs on different hardware do not produce byte-identical files (facts/loss.md: full-precision losses of another
+    vendor's chip part within 2e-7 at the first steps; log lines carry times): equal sha256 means that one file was
+    handed in twice, and a file agrees with itself whatever the port does. A rehearsal is the exception: it runs both
+    sides on one machine, bitwise repeatable by design, and is never taken for the model's verdict. Equal numbers in
+    different files stay a remark: short digits can do that honestly.
+    """
+    same_file = bool(baseline.sha256) and baseline.sha256 == candidate.sha256
+    rehearsed = baseline.producer == candidate.producer == "rehearsal"
+    if same_file and not rehearsed:
+        return [note("loss-same-file", sha256=baseline.sha256[:12])], []
+    equal = pair.usable.any() and bool(np.array_equal(pair.baseline[pair.usable], pair.candidate[pair.usable]))
+    return [], [note("loss-identical", steps=int(pair.usable.sum()))] if equal else []

@@ -1,0 +1,157 @@
+"""Two trajectories side by side: which steps both have, which are missing, and what each pair of losses is worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pytest_migparity.core.evidence import Trajectory
+
+if TYPE_CHECKING:
+    from pytest_migparity.core.evidence import Floats, Ints
+
+RANGES_SHOWN = 6
+STEPS_LISTED = 1_000_000  # missing steps are counted one by one up to here; more are as missing
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One side's judged column in step order: `step` strictly increasing, `loss` and `quantum` as long as it."""
+
+    step: Ints
+    loss: Floats
+    quantum: Floats
+    interval: int
+
+    def within(self, last: int | None) -> Series:
+        """The rows up to and including step `last`; all of them for None."""
+        if last is None:
+            return self
+        kept = self.step <= last
+        return Series(self.step[kept], self.loss[kept], self.quantum[kept], self.interval)
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """The steps both sides logged, and what is missing where.
+
+    `d` is ln(candidate / baseline), +inf where only one side's loss is finite and positive, NaN where neither is.
+    `digits` bounds what rounding to the printed digits alone can make of |d|: half a unit in the last place of both
+    sides, relative to the loss. `usable` marks the pairs whose `d` is finite; `broken` those where one side alone is
+    non-finite or not positive.
+    """
+
+    step: Ints
+    baseline: Floats
+    candidate: Floats
+    d: Floats
+    digits: Floats
+    quantum_a: Floats
+    quantum_b: Floats
+    usable: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    broken: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    both_non_finite: Ints
+    both_not_positive: Ints
+    expected: Ints
+    baseline_missing: Ints
+    candidate_missing: Ints
+    beyond: int
+
+
+def series_of(table: Trajectory) -> Series | None:
+    """The judged column of `table`, sorted by step, the last of equal steps kept; None for a table that is no table."""
+    loss = table.columns.get("loss")
+    step = np.asarray(table.step)
+    if loss is None or step.ndim != 1 or np.shape(loss) != step.shape or not np.issubdtype(step.dtype, np.integer):
+        return None
+    quantum = np.asarray(table.quantum.get("loss", np.zeros(step.shape)), dtype=np.float64)
+    if quantum.shape != step.shape:
+        return None
+    values, step = np.asarray(loss, dtype=np.float64), step.astype(np.int64)
+    order = np.argsort(step, kind="stable")
+    last = np.append(np.diff(step[order]) != 0, True) if step.size else np.zeros(0, dtype=bool)
+    rows = order[last]
+    return Series(step[rows], values[rows], np.abs(np.nan_to_num(quantum[rows])), max(1, int(table.interval)))
+
+
+def last_expected(baseline: Series, candidate: Series, steps: int | None) -> int | None:
+    """The last step that `steps` training steps have: steps count from 0 when either side logged a step 0."""
+    if steps is None:
+        return None
+    return steps - 1 if any(side.step.size and side.step[0] <= 0 for side in (baseline, candidate)) else steps
+
+
+def align(baseline: Series, candidate: Series, steps: int | None = None) -> Aligned:
+    """Pair the two sides by step, never by row.
+
+    `steps` is how many training steps must be covered: what lies beyond is left out and counted in `beyond`. Without
+    it every step either side logged is expected, and those that both sides skipped: a distance wider than either
+    side's usual interval is a hole.
+    """
+    last = last_expected(baseline, candidate, steps)
+    beyond = sum(int(np.count_nonzero(side.step > last)) for side in (baseline, candidate)) if last is not None else 0
+    a, b = baseline.within(last), candidate.within(last)
+    step, rows_a, rows_b = np.intersect1d(a.step, b.step, assume_unique=True, return_indices=True)
+    left, right = a.loss[rows_a], b.loss[rows_b]
+    half_a, half_b = a.quantum[rows_a] / 2, b.quantum[rows_b] / 2
+
+    finite_a, finite_b = np.isfinite(left), np.isfinite(right)
+    good_a, good_b = finite_a & (left > 0), finite_b & (right > 0)
+    usable = good_a & good_b
+    with np.errstate(all="ignore"):
+        same_print = finite_a & finite_b & (np.abs(left - right) <= half_a + half_b)  # 0.0000 against 0.0001
+        d = np.log(np.where(usable, right, 1.0)) - np.log(np.where(usable, left, 1.0))
+        digits = half_a / np.where(good_a, left, np.nan) + half_b / np.where(good_b, right, np.nan)
+    broken = (good_a != good_b) & ~same_print | (finite_a != finite_b)
+    d = np.where(usable, d, np.where(broken, np.inf, np.nan))
+    neither = ~usable & ~broken
+    expected = _expected(a, b, last)
+    return Aligned(
+        step=step, baseline=left, candidate=right, d=d, digits=np.nan_to_num(digits, nan=np.inf),
+        quantum_a=2 * half_a, quantum_b=2 * half_b, usable=usable, broken=broken,
+        both_non_finite=step[neither & ~finite_a & ~finite_b],
+        both_not_positive=step[neither & finite_a & finite_b], expected=expected,
+        baseline_missing=np.setdiff1d(expected, a.step), candidate_missing=np.setdiff1d(expected, b.step),
+        beyond=beyond,
+    )
+
+
+def _expected(a: Series, b: Series, last: int | None) -> Ints:
+    """The steps a complete pair of logs has."""
+    union = np.union1d(a.step, b.step)
+    if last is not None:
+        first = 0 if union.size and union[0] <= 0 else 1
+        return np.union1d(union, np.arange(first, min(last, first + STEPS_LISTED) + 1))
+    if union.size < 2:
+        return union
+    usual = max(a.interval, b.interval)
+    gaps = np.flatnonzero(np.diff(union) > usual)
+    holes = [np.arange(union[i] + usual, min(union[i + 1], union[i] + STEPS_LISTED), usual) for i in gaps[:100]]
+    return np.union1d(union, np.concatenate(holes)) if holes else union
+
+
+def head_missing(a: Series, b: Series) -> bool:
+    """Is the first step that both sides should have absent? A log starts at 0, at 1, or at its first interval."""
+    if not a.step.size or not b.step.size or a.step[0] != b.step[0]:
+        return True
+    return int(a.step[0]) > max(1, a.interval, b.interval)
+
+
+def constant_shift(a: Series, b: Series) -> int:
+    """The candidate's step number minus the baseline's where rows correspond one to one at another number; else 0."""
+    if a.step.size != b.step.size or a.step.size < 2:
+        return 0
+    shifts = b.step - a.step
+    return int(shifts[0]) if np.all(shifts == shifts[0]) else 0
+
+
+def ranges(steps: Ints, interval: int = 1) -> str:
+    """Step numbers as text: `3-7, 12, 40-100`, at most a handful of ranges."""
+    if not steps.size:
+        return ""
+    breaks = np.flatnonzero(np.diff(steps) > interval) + 1
+    parts = [f"{run[0]}-{run[-1]}" if run.size > 1 else f"{run[0]}" for run in np.split(steps, breaks)]
+    more = len(parts) - RANGES_SHOWN
+    return ", ".join(parts[:RANGES_SHOWN]) + (f", ... ({more} more)" if more > 0 else "")

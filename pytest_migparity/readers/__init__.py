@@ -1,0 +1,1 @@
+"""Other people's files become our tables: tolerant, and loud about every repair. Imports core and wire."""

@@ -1,0 +1,71 @@
+"""One JSON object per line: LingBot v1's loss.jsonl, LLaMA-Factory's trainer_log.jsonl and the like."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pytest_migparity.core.verdict import note
+
+from .errors import ReadError, shown
+from .loss_csv import STEP_NAMES
+from .rows import Rows
+
+LINE_LIMIT = 1 << 20
+
+
+class JsonlReader:
+    """Objects with a step; numbers keep their printed digits, NaN and Infinity are read as such."""
+
+    name = "jsonl"
+
+    def sniff(self, text: str) -> float:
+        """Does one of the first lines hold an object with a step?"""
+        for line in text.split("\n", 20)[:20]:
+            record = _record(line)
+            if record is not None and _step_key(record) is not None:
+                return 0.9
+        return 0.0
+
+    def rows(self, text: str, name: str) -> Rows:
+        """Every object with a step. A torn last line is dropped; other lines that are no object are an error."""
+        found, without = Rows(), 0
+        lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+        for position, (number, line) in enumerate(lines):
+            record = _record(line)
+            if record is None:
+                if position == len(lines) - 1 and position and line.lstrip().startswith("{"):
+                    found.dropped += 1
+                    found.notes.append(note("read-torn-line", file=name, line=number))
+                    break
+                raise ReadError(name, line=number, found=shown(line), expected="one JSON object per line",
+                                remedy="correct or remove the line")
+            key = _step_key(record)
+            if key is None:
+                without += 1
+                continue
+            cells = {name_: _cell(value) for name_, value in record.items()
+                     if name_ != key and not isinstance(value, (dict, list, bool))}
+            found.add(number, _cell(record[key]), cells)
+        if without:
+            found.dropped += without
+            found.notes.append(note("read-no-step", file=name, rows=without))
+        return found
+
+
+def _record(line: str) -> dict[str, Any] | None:
+    if len(line) > LINE_LIMIT or not line.lstrip().startswith("{"):
+        return None
+    try:
+        record = json.loads(line, parse_float=str, parse_int=str, parse_constant=str)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _step_key(record: dict[str, Any]) -> str | None:
+    return next((key for key in STEP_NAMES if isinstance(record.get(key), str)), None)
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value)

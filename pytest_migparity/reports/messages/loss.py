@@ -1,0 +1,211 @@
+"""L5: what the judge of losses says, what it suggests, and what the log readers repaired or dropped."""
+
+MESSAGES: dict[str, tuple[str, str]] = {
+    # why a check has no value; no parameters
+    "loss-check-no-evidence": ("no training log on one side", "一侧缺少训练日志"),
+    "loss-check-no-common": ("no common step", "没有共同步"),
+    "loss-check-head": ("the first step is missing", "缺少首步"),
+    "loss-check-short": ("too few common steps", "共同步数不足"),
+    "loss-check-constant": ("undefined for a constant loss", "loss 恒定，无定义"),
+    "loss-check-undefined": ("undefined for these losses", "对这些 loss 无定义"),
+    "loss-check-weak": ("these runs cannot decide it", "现有运行不足以判定"),
+    # evidence
+    "loss-no-evidence": ("{side}: no training log; fetch it", "{side}：没有训练日志，请获取"),
+    "loss-empty": (
+        "{side}: the training log has no row to judge; fetch it again",
+        "{side}：训练日志没有可判定的行，请重新获取",
+    ),
+    "loss-several-runs": (
+        'strict mode compares one run with one; the {side} has {runs}. Name one, or set mode = "weak" if noise or '
+        "seed differ",
+        '严格模式只做一对一比对，而 {side} 有 {runs} 次运行；请指定其一，若噪声或随机种子不同请设 mode = "weak"',
+    ),
+    "loss-same-file": (
+        "both sides are the same file (sha256 {sha256}...): it agrees with itself whatever the port does; fetch the "
+        "other side's own log",
+        "两侧是同一个文件（sha256 {sha256}...）：自己与自己必然一致，不能说明迁移结果；请获取另一侧自己的日志",
+    ),
+    "loss-identical": ("both sides are equal in every digit over {steps} steps", "两侧 {steps} 步 loss 逐位相同"),
+    "loss-missing": (
+        "missing on {side}: {count} steps ({steps}); log and fetch them",
+        "{side} 缺少 {count} 步（{steps}），请补齐日志",
+    ),
+    "loss-sparse": (
+        "both sides log every {interval} steps, the recipe has {steps}: log every step (logging interval 1)",
+        "两侧均每 {interval} 步打印一次，而配方要求 {steps} 步：请将日志间隔设为 1",
+    ),
+    "loss-beyond": (
+        "{rows} rows beyond the recipe's {steps} steps were left out",
+        "超出配方 {steps} 步的 {rows} 行未参与比对",
+    ),
+    "loss-no-common-steps": ("the two logs have no step in common", "两份日志没有共同的步"),
+    "loss-head-missing": (
+        "the first step is missing on one side or both (first common step: {first}): where training started cannot "
+        "be compared; fetch the log from its beginning",
+        "至少一侧缺少首步（首个共同步为 {first}），无法比对起点；请获取从头开始的日志",
+    ),
+    "loss-short": (
+        "{steps} common steps; {needs} are needed: train {more} more",
+        "共同步仅 {steps} 步，至少需要 {needs} 步：请再训练 {more} 步",
+    ),
+    "loss-intervals": (
+        "the sides log at different intervals (baseline {baseline}, candidate {candidate} steps): a logged loss may "
+        "be a mean since the last one; log both alike",
+        "两侧日志间隔不同（基线每 {baseline} 步，迁移侧每 {candidate} 步），打印值可能是区间均值；请统一间"
+        "隔后重跑",
+    ),
+    "loss-offset": (
+        "the candidate's step numbers are the baseline's plus {offset} (they start at {candidate} and {baseline}); "
+        "nothing was shifted: if both count the same steps, set step_offset for one side's log and judge again",
+        "迁移侧的步号比基线整体多 {offset}（分别从 {candidate} 和 {baseline} 开始）；未自动平移：若确为同"
+        "一批步，请为其中一侧日志设置 step_offset 后重新判定",
+    ),
+    # values
+    "loss-non-finite": (
+        "{side}: NaN or Inf at {count} steps where the other side is finite, first at step {step}",
+        "{side}：有 {count} 步为 NaN/Inf 而另一侧正常，首次出现在第 {step} 步",
+    ),
+    "loss-not-positive": (
+        "{side}: the loss is not positive at {count} steps where the other side's is, first at step {step}",
+        "{side}：有 {count} 步 loss 不为正而另一侧为正，首次出现在第 {step} 步",
+    ),
+    "loss-both-non-finite": (
+        "both sides are NaN or Inf at {count} steps ({steps}): agreement there proves nothing",
+        "两侧在 {count} 步（{steps}）同为 NaN/Inf：此处一致不能说明任何问题",
+    ),
+    "loss-both-not-positive": (
+        "the ratio of losses is undefined at {count} steps ({steps}): they are not positive on both sides",
+        "有 {count} 步（{steps}）两侧 loss 均不为正，比值无定义",
+    ),
+    "loss-constant": (
+        "the loss never changes on: {side}; agreement of constants proves nothing",
+        "{side} 的 loss 恒定不变；常数一致不能说明任何问题",
+    ),
+    "loss-undefined": (
+        "{check} has no value: the losses it needs are not finite and positive",
+        "{check} 无法计算：所需的 loss 不是有限正数",
+    ),
+    "loss-digits-blind": (
+        "the printed digits cannot resolve: {checks} (rounding alone moves them by up to {digits}); give full "
+        "precision (loss.jsonl, TensorBoard)",
+        "打印位数不足以分辨 {checks}（仅舍入误差即可达 {digits}）；请提供全精度日志（loss.jsonl 或 TensorBoard）",
+    ),
+    "loss-digits-lifted": (
+        "limits lifted to the printed digits: {checks} (rounding alone: up to {digits})",
+        "因打印位数有限，已放宽 {checks} 的限值（舍入误差最大 {digits}）",
+    ),
+    "loss-mean-alone": (
+        "only mean is beyond its limit ({value} over {limit}, under {cap}) and no rerun says how far two good runs "
+        "may be apart: rerun one side twice and hand the reruns in as a floor",
+        "仅 mean 超限（{value} > {limit}，但小于 {cap}），且没有重复运行给出本底：请将任一侧重跑两次作为本底后再判定",
+    ),
+    # weak mode
+    "loss-weak-needs": (
+        "weak mode compares at least 5 runs a side; the {side} has {runs}: needs {more} more, each with another seed",
+        "弱模式要求每侧至少 5 次运行，{side} 目前 {runs} 次：还需 {more} 次（不同随机种子）",
+    ),
+    "loss-weak-repeated": (
+        "{side}: {name} holds the same run as {other}; it counts once",
+        "{side}：{name} 与 {other} 是同一次运行，只计一次",
+    ),
+    "loss-weak-uneven": (
+        "the runs do not cover the same steps; train all of them equally long",
+        "各次运行覆盖的步不一致；请统一训练步数",
+    ),
+    "loss-weak-broken": (
+        "{side} has runs with a loss that is not finite and positive, the other side has none",
+        "仅 {side} 的运行出现 NaN/Inf 或非正 loss",
+    ),
+    "loss-weak-no-spread": (
+        "the runs of a side do not differ at all: are the seeds different?",
+        "各次运行之间毫无差异：随机种子是否真的不同？",
+    ),
+    "loss-weak-compatible": (
+        "statistically compatible: the tails of ln loss differ by {difference}, 90 % interval {lower} to {upper}, "
+        "within {limit}",
+        "统计上相容：ln loss 尾段差 {difference}，90% 区间 {lower} 至 {upper}，在 {limit} 以内",
+    ),
+    "loss-weak-apart": (
+        "the tails of ln loss differ by {difference}, 90 % interval {lower} to {upper}, all of it beyond {limit}",
+        "ln loss 尾段差 {difference}，90% 区间 {lower} 至 {upper}，整体超出 {limit}",
+    ),
+    "loss-weak-wide": (
+        "the 90 % interval of the tails' difference, {lower} to {upper}, reaches over {limit}: add runs",
+        "尾段差的 90% 区间 {lower} 至 {upper} 跨过限值 {limit}：请增加运行次数",
+    ),
+    # likely causes
+    "hint-data-order": (
+        "data order: step-to-step changes hardly correlate ({order})",
+        "数据顺序不同：逐步变化几乎不相关（{order}）",
+    ),
+    "hint-constant-ratio": (
+        "loss reduction or gradient accumulation: a constant ratio of {ratio}",
+        "loss 归约或梯度累积方式不同：比值恒为 {ratio}",
+    ),
+    "hint-forward": (
+        "weights or forward: unequal from the first step ({step0})",
+        "权重或前向不一致：首步即不同（{step0}）",
+    ),
+    "hint-optimizer": (
+        "optimizer or gradient: equal at the first step, then up to {peak} apart by step {step} ({slope} per step)",
+        "优化器或梯度问题：首步一致，之后逐步偏离，至第 {step} 步达 {peak}（平均每步 {slope}）",
+    ),
+    "hint-non-finite": (
+        "overflow on the {side}, from step {step}: loss scale, precision, an operator's overflow mode",
+        "{side} 自第 {step} 步溢出：请检查 loss scale、精度以及算子溢出模式（饱和 / INF_NAN）",
+    ),
+    "hint-sign": (
+        "the {side} logs another quantity or a broken loss from step {step}",
+        "{side} 自第 {step} 步记录的可能不是同一个量，或 loss 计算有误",
+    ),
+    # what the readers did
+    "read-ansi": ("{file}: terminal colour codes were removed", "{file}：已去除终端颜色控制符"),
+    "read-bom": ("{file}: a byte order mark was removed", "{file}：已去除 BOM"),
+    "read-encoding": ("{file}: read as {encoding}, not UTF-8", "{file}：不是 UTF-8，已按 {encoding} 解码"),
+    "read-torn-text": ("{file}: ends inside a character; it was dropped", "{file}：结尾字符不完整，已丢弃"),
+    "read-torn-line": (
+        "{file}: line {line}, the last, is torn; it was dropped",
+        "{file}：最后一行（第 {line} 行）不完整，已丢弃",
+    ),
+    "read-open-end": (
+        "{file}: ends in line {line} without a line end, so its last value may be cut; the row was dropped",
+        "{file}：在第 {line} 行结束且无换行符，末尾数值可能被截断，该行已丢弃",
+    ),
+    "read-no-value": (
+        "{file}: {rows} rows have no value in {column}, first in line {line}; they were dropped",
+        "{file}：{rows} 行的 {column} 为空（首处在第 {line} 行），已丢弃",
+    ),
+    "read-no-step": (
+        "{file}: {rows} records have no step; they were dropped",
+        "{file}：{rows} 条记录没有步号，已丢弃",
+    ),
+    "read-unsorted": (
+        "{file}: the rows were not in step order; they were sorted",
+        "{file}：各行未按步号排列，已排序",
+    ),
+    "read-resumed": (
+        "{file}: the log goes back {restarts} times, first to step {step}; of {rows} repeated rows the last was kept",
+        "{file}：日志有 {restarts} 次回退（首次回到第 {step} 步，断点续训），{rows} 行重复记录以最后一次为准",
+    ),
+    "read-stale-rows": (
+        "{file}: {rows} rows beyond step {step} belong to a run that was given up; they were dropped",
+        "{file}：第 {step} 步之后的 {rows} 行属于已放弃的那次运行，已丢弃",
+    ),
+    "read-repeated": (
+        "{file}: {rows} rows repeat the step before them, first step {step}; the last was kept",
+        "{file}：{rows} 行与前一行步号相同（首处为第 {step} 步），以最后一次为准",
+    ),
+    "read-repeat-differs": (
+        "{file}: {rows} repeated steps have another loss without a restart, first step {step}: several ranks or "
+        "runs in one log?",
+        "{file}：未重启却有 {rows} 个重复步的 loss 不同（首处为第 {step} 步）：是否混入了多个 rank 或多次运行？",
+    ),
+    "read-thousands": (
+        "{file}: {column} has thousands separators in {rows} cells; they were removed",
+        "{file}：{column} 有 {rows} 处千位分隔符，已去除",
+    ),
+    "read-decimal-comma": (
+        "{file}: {column} has decimal commas in {rows} cells; they were read as points",
+        "{file}：{column} 有 {rows} 处以逗号作小数点，已按小数点读取",
+    ),
+}
