@@ -2,8 +2,8 @@
 
     python benchmarks/plugin_overhead.py --json
 
-collect_ms_without / collect_ms_with: CPU time of `pytest --co -q` over a folder of plain tests, with the plugin blocked
-and loaded; ratio: the median of the pairwise ratios. l5_cold_s: wall time of `pytest -m L5 --migparity-model lingbot` in
+collect_ms_without / collect_ms_with: CPU time of `pytest --co -q` over a folder of plain tests, with the plugin
+blocked and loaded; ratio: the median of the pairwise ratios. l5_cold_s: wall time of `pytest -m L5 --migparity-model lingbot` in
 a new process; imports_s: wall time of `python -c "import numpy, scipy.stats, pandas"`, its peer. Interleaved, medians.
 """
 

@@ -111,7 +111,7 @@ class Side:
 
 def read_trajectory(files: Sequence[GatheredFile], witness: Witness, column: str = "loss", format: str | None = None,
                     step_offset: int = 0) -> Recorded[Trajectory]:
-    """One training log as read: one file, or the event files of one TensorBoard folder. UserError where it is no log."""
+    """One training log as read: one file, or one TensorBoard folder's event files. UserError where it is no log."""
     if all("tfevents" in file.name for file in files):
         from .readers.loss_tensorboard import read_events
 
@@ -166,7 +166,8 @@ def measured_floors(level: str, baseline: Evidence[Any], manifest: Manifest) -> 
         return declared
     from .judges.difftraj import floors_of
 
-    found = floors_of([recorded.table for recorded in (*baseline.runs, *baseline.reruns)])
+    found = floors_of([recorded.table for recorded in (*baseline.runs, *baseline.reruns)],
+                      steps=manifest.recipe.steps)
     by_check = dict(declared.by_check)
     for name, floor in found.by_check.items():
         if name not in by_check or floor.value > by_check[name].value:

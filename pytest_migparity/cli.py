@@ -1,4 +1,4 @@
-"""The `migparity` command. Every verb is a few lines over the rooms; exit codes are pytest's: 0, 1, 12, and 4 for usage."""
+"""The `migparity` command. Every verb is a few lines over the rooms; exit codes are the run's: 0, 1, 12; usage 4."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def difftraj(
     lang: Annotated[str | None, typer.Option(help="en or zh (default: from the locale)")] = None,
     json: Annotated[bool, typer.Option("--json", help="print the verdict document instead")] = False,
 ) -> None:
-    """Judge two training logs as level L5 does, without a manifest: same initial weights, data order and noise assumed."""
+    """Judge two training logs as level L5 does, without a manifest: same initial weights, data and noise assumed."""
     from .assess import judge_evidence
     from .core.evidence import Policy
     from .core.levels import LEVELS

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from .channels.file import ChannelError
 from .channels.sites import Channel, open_site
-from .channels.store import Store, StoreError, Stored
+from .channels.store import Store, Stored, StoreError
 from .core.errors import UserError
 from .core.verdict import Note, Witness, note
 from .wire import receipt as receipts

@@ -42,23 +42,24 @@ def tag(report: pytest.TestReport, call: pytest.CallInfo[None], level: str) -> N
     """Mark a level test's report, in plain strings that survive xdist; never leave green what judged nothing."""
     from .outcomes import Inconclusive
 
-    report.migparity_level = level
+    marks = vars(report)
+    marks["migparity_level"] = level
     verdicts = [str(value) for name, value in report.user_properties if name == VERDICT]
     outcomes = {json.loads(verdict)["outcome"] for verdict in verdicts}
     if call.when != "call":
         return
     if call.excinfo is not None:
         if call.excinfo.errisinstance(Inconclusive):
-            report.migparity_outcome = "INCONCLUSIVE"
+            marks["migparity_outcome"] = "INCONCLUSIVE"
     elif report.passed and not verdicts:
         report.outcome = "failed"
         report.longrepr = f"{report.nodeid} passed without a verdict: it never called judge(baseline..., candidate...)"
-        report.migparity_outcome = "INCONCLUSIVE"
+        marks["migparity_outcome"] = "INCONCLUSIVE"
     elif report.passed and outcomes != {"PASS"}:
         report.outcome = "failed"
         report.longrepr = f"{report.nodeid} passed over a verdict of {', '.join(sorted(outcomes - {'PASS'}))}"
         if "FAIL" not in outcomes:
-            report.migparity_outcome = "INCONCLUSIVE"
+            marks["migparity_outcome"] = "INCONCLUSIVE"
 
 
 class Ledger:
@@ -106,7 +107,7 @@ class Ledger:
         """Selected level tests without a verdict, and why."""
         selected = self.config.stash[COLLECTED].selected
         judged = {nodeid for nodeid, verdicts in self.verdicts.items() if verdicts}
-        never = {nodeid: "not run" for nodeid in sorted(selected - judged - self.unjudged.keys() - self.broken)}
+        never = dict.fromkeys(sorted(selected - judged - self.unjudged.keys() - self.broken), "not run")
         return {**self.unjudged, **never}
 
     def exit_status(self, status: int | pytest.ExitCode) -> int | pytest.ExitCode:

@@ -141,7 +141,7 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     if case is None:
         metafunc.parametrize("model", list(models), indirect=True, ids=list(models), scope="function")
         return
-    rows = [(name, which) for name, chosen in models.items() for which in chosen.manifest.cases(case)]  # type: ignore[arg-type]
+    rows = [(name, which) for name, chosen in models.items() for which in chosen.manifest.cases(case)]
     metafunc.parametrize(("model", case), rows, indirect=True, ids=[f"{name}-{which}" for name, which in rows],
                          scope="function")
 

@@ -43,7 +43,7 @@ class FileChannel:
             folders.sort()
             found += [(Path(folder) / file).relative_to(self.root).as_posix() for file in files]
             if len(found) > MOST_FILES:
-                raise ChannelError(f"{self.url}: more than {MOST_FILES} files; name the folder that holds the artifacts")
+                raise ChannelError(f"{self.url}: more than {MOST_FILES} files; name the folder of the artifacts")
         return sorted(name for name in found if self._inside(name))
 
     def _inside(self, name: str) -> bool:

@@ -60,6 +60,6 @@ def as_markdown(verdicts: Sequence[Verdict], enough: Mapping[str, Sequence[str]]
     for verdict in verdicts:
         body = verdict_text(verdict, "", lang, every_check=True)
         mark = " open" if verdict.outcome is not Outcome.PASS else ""
-        lines += [f"<details{mark}><summary>{title(verdict, lang)}</summary>", "", "```text", body.replace("```", "'''"),
-                  "```", "</details>"]
+        lines += [f"<details{mark}><summary>{title(verdict, lang)}</summary>", "", "```text",
+                  body.replace("```", "'''"), "```", "</details>"]
     return "\n".join([*lines, f"<!-- {MARK} -->"]) + "\n"

@@ -25,7 +25,7 @@ def answers(verdicts: Sequence[Verdict], enough: Mapping[str, Sequence[str]], la
 
 
 def table(verdicts: Sequence[Verdict], lang: str, width: int) -> str:
-    """A row for each verdict: model, level and case, outcome, the figure nearest its limit, steps or packages compared."""
+    """A row for each verdict: model, level and case, outcome, the figure nearest its limit, what was compared."""
     from rich.console import Console
     from rich.table import Table
 

@@ -24,6 +24,7 @@ def _scalar(value: Scalar) -> str:
 
 
 def word(code: str, fallback: str, lang: str) -> str:
+    """A label in the reader's language, or the name itself where it has none."""
     return say(code, lang) if code in catalogue() else fallback
 
 
@@ -62,7 +63,7 @@ def check_line(check: Check, lang: str) -> str:
 
 
 def verdict_text(verdict: Verdict, again: str, lang: str, *, every_check: bool = False) -> str:
-    """The verdict, what differs, by how much, where it starts, the likely cause, and the command that shows it again."""
+    """What differs, by how much, against which limit, where it starts, the likely cause, the command to see it again."""
     finding = verdict.finding
     lines = [title(verdict, lang)]
     wanted = [check for check in finding.checks if every_check or check.state in (State.VIOLATED, State.BLIND)]

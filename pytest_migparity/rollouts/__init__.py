@@ -1,1 +1,1 @@
-"""Closed-loop runner: workers, batched policy server. Imports core and wire. The issue on L6 and L7 moves in."""
+"""Closed-loop runner: workers, batched policy server. Imports core and wire. Empty so far."""

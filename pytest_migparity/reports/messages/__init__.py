@@ -40,8 +40,14 @@ def say(code: str, lang: str, **params: Scalar) -> str:
     template = catalogue().get(code)
     if template is None:
         return " ".join([code, *(f"{key}={value}" for key, value in sorted(params.items()))])
-    shown = {key: f"{value:.3g}" if isinstance(value, float) else value for key, value in params.items()}
-    return template[LANGUAGES.index(lang)].format(**shown)
+    return template[LANGUAGES.index(lang)].format(**{key: _shown(key, value, lang) for key, value in params.items()})
+
+
+def _shown(key: str, value: Scalar, lang: str) -> Scalar:
+    """Floats in three digits; the name of a side in the reader's language."""
+    if key == "side" and f"side-{value}" in catalogue():
+        return say(f"side-{value}", lang)
+    return f"{value:.3g}" if isinstance(value, float) else value
 
 
 def tell(item: Note, lang: str) -> str:
