@@ -3,8 +3,10 @@
     python benchmarks/plugin_overhead.py --json
 
 collect_ms_without / collect_ms_with: CPU time of `pytest --co -q` over a folder of plain tests, with the plugin
-blocked and loaded; ratio: the median of the pairwise ratios. l5_cold_s: wall time of `pytest -m L5 --migparity-model lingbot` in
-a new process; imports_s: wall time of `python -c "import numpy, scipy.stats, pandas"`, its peer. Interleaved, medians.
+blocked and loaded; ratio: the median of the pairwise ratios. l5_cold_s: wall time of
+`pytest -m L5 --migparity-model lingbot` in a new process; imports_s: wall time of its peer,
+`python -c "import numpy, scipy.stats, pandas"`. l5_cold_alone_s: the same without hypothesis, whose plugin imports
+all of it at the end of every pytest run and is there only for those who develop. Interleaved, medians.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ def run(command: Sequence[str], folder: Path, environ: dict[str, str]) -> tuple[
 def measure(rounds: int) -> dict[str, float]:
     """Interleaved rounds; medians."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS_")}
-    without, with_it, cold, imports = [], [], [], []
+    without, with_it, cold, alone, imports = [], [], [], [], []
     with tempfile.TemporaryDirectory() as name:
         folder, empty = Path(name, "plain"), Path(name, "empty")
         folder.mkdir()
@@ -51,18 +53,21 @@ def measure(rounds: int) -> dict[str, float]:
         environ["MIGPARITY_CACHE"] = str(Path(name, "cache"))
         for number in range(rounds + 1):
             pair = [run([*PLAIN, *BLOCKED], folder, environ)[1], run(PLAIN, folder, environ)[1]]
-            seconds = [run(COLD, empty, environ)[0], run([sys.executable, "-c", PEER], empty, environ)[0]]
+            seconds = [run(command, empty, environ)[0] for command in (COLD, [*COLD, "-p", "no:hypothesispytest"],
+                                                                       [sys.executable, "-c", PEER])]
             if number:  # the first round warms the page cache
                 without.append(pair[0])
                 with_it.append(pair[1])
                 cold.append(seconds[0])
-                imports.append(seconds[1])
+                alone.append(seconds[1])
+                imports.append(seconds[2])
     return {
         "collect_ms_without": round(1e3 * statistics.median(without), 1),
         "collect_ms_with": round(1e3 * statistics.median(with_it), 1),
         "ratio": round(statistics.median(b / a for a, b in zip(without, with_it, strict=True)), 3),
         "l5_cold_s": round(statistics.median(cold), 3),
         "imports_s": round(statistics.median(imports), 3),
+        "l5_cold_alone_s": round(statistics.median(alone), 3),
         "l5_cold_over_imports": round(statistics.median(a / b for a, b in zip(cold, imports, strict=True)), 3),
         "rounds": rounds,
     }

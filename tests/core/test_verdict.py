@@ -68,7 +68,7 @@ def test_keys_are_sorted_and_nothing_is_padded():
 
 @pytest.mark.parametrize("text", ["[]", '{"schema":"migparity.verdict/2"}', "{}"])
 def test_another_schema_is_refused(text):
-    with pytest.raises(ValueError, match="migparity.verdict/1"):
+    with pytest.raises(ValueError, match=r"migparity\.verdict/1"):
         Verdict.from_json(text)
 
 
