@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .core.levels import SIDES
 from .reports.messages import say
-from .selection import SIDES, Chosen
+from .selection import Chosen
 from .wire import receipt
 
 
@@ -13,7 +14,7 @@ def announcement(chosen: Chosen, lang: str) -> str:
     """One line for one model. Looks at receipts on this machine only; what is elsewhere is named by its site."""
     producers: dict[str, str] = {}
     for side in SIDES:
-        url = chosen.sites.get(side)
+        url = chosen.site(side)
         base = Path.cwd() if url else chosen.path.parent
         producers[side] = _producer(url or chosen.manifest.side(side).site, base)
     name = chosen.manifest.name
@@ -30,7 +31,10 @@ def _producer(url: str, base: Path) -> str:
     if not url.startswith("file:"):
         return url
     try:
-        found = receipt.read(str(FileChannel.at(url, base).root))
-    except (receipt.ReceiptError, UserError):
-        return "?"
-    return found.producer if found else "manual"
+        channel = FileChannel.at(url, base)
+        found = receipt.read(str(channel.root)) if channel.root.is_dir() else None
+        return found.producer if found else "manual" if channel.names() else "none"
+    except receipt.ReceiptError:
+        return "unreadable receipt"
+    except UserError:
+        return "none"

@@ -37,7 +37,7 @@ def _side(request: pytest.FixtureRequest, name: str) -> Side:
     from .assess import Side
 
     chosen = _chosen(request)
-    return Side(chosen.manifest, name, chosen.path.parent, chosen.sites.get(name), request.config.invocation_params.dir)
+    return Side(chosen.manifest, name, chosen.path.parent, chosen.site(name), request.config.invocation_params.dir)
 
 
 @pytest.fixture

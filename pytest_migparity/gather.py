@@ -160,7 +160,7 @@ def _choose(names: list[str], receipt: Receipt | None, kind: str, series: str,
             return [_unreceipted(kind, name, series) for name in chosen], []
     if len(names) == 1 and kind == "loss":
         return [_unreceipted(kind, names[0], series)], []
-    return [], [note("evidence-missing-names", kind=kind, names=", ".join(names[:5]) or "-")]
+    return [], [note("evidence-missing-names", kind=kind, names=", ".join(names[:5]) or "nothing")]
 
 
 def _unreceipted(kind: str, name: str, series: str) -> Entry:

@@ -19,7 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--migparity-model", dest="migparity_model", action="append", default=[], metavar="NAME|PATH",
                     help="model to verify: a name under fixtures/, or a folder or file with its model.toml; repeatable")
     group.addoption("--migparity-site", dest="migparity_site", action="append", default=[],
-                    metavar="[MODEL:]SIDE=URL", help="where a side's artifacts are, e.g. candidate=file:run7; repeatable")
+                    metavar="[MODEL:]SIDE=URL", help="where a side's artifacts are, e.g. candidate=file:d; repeatable")
     group.addoption("--migparity-report", dest="migparity_report", action="append", default=[], metavar="FILE",
                     help="write the verdicts to FILE (.json or .md); repeatable")
     group.addoption("--migparity-lang", dest="migparity_lang", choices=("en", "zh"), default=None,

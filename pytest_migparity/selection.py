@@ -11,25 +11,32 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .core.errors import UserError, did_you_mean
-from .core.levels import LEVELS, Level
+from .core.levels import LEVELS, SIDES, Level
 from .suite import find_model, known_models, suite_path
 
 if TYPE_CHECKING:
     from .core.limits import Limits
     from .core.manifest import Manifest
 
-SIDES = ("baseline", "candidate")
 RESERVED = ("model", "baseline", "candidate", "series", "task", "judge")
 _FIXTURES = "pytest_migparity.fixtures"
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """One model of this run: its manifest, where that lies, and the sites that the command line puts in its place."""
+    """One model of this run: its manifest and where that lies.
+
+    `sites` are those of the command line, `configured` those of the user's sites.toml; the manifest's come last.
+    """
 
     manifest: Manifest
     path: Path
     sites: Mapping[str, str] = field(default_factory=dict)
+    configured: Mapping[str, str] = field(default_factory=dict)
+
+    def site(self, side: str) -> str | None:
+        """The URL that takes the place of the manifest's, if any."""
+        return self.sites.get(side) or self.configured.get(side)
 
 
 MODELS: pytest.StashKey[dict[str, Chosen]] = pytest.StashKey()
@@ -56,7 +63,9 @@ def models_from(config: pytest.Config) -> dict[str, Chosen]:
         if manifest.name in found and found[manifest.name].path != path:
             raise UserError(f"{path} and {found[manifest.name].path} both name their model {manifest.name!r}")
         found[manifest.name] = Chosen(manifest, path)
-    return {name: Chosen(chosen.manifest, chosen.path, _sites_of(name, sites, found))
+    from .channels.configured import configured_sites
+
+    return {name: Chosen(chosen.manifest, chosen.path, _sites_of(name, sites, found), configured_sites(name))
             for name, chosen in sorted(found.items())}
 
 

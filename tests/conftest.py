@@ -14,6 +14,7 @@ import pytest
 from evidence_kit import SHARED, curve, sign, write_losses
 
 os.environ["MIGPARITY_CACHE"] = tempfile.mkdtemp(prefix="migparity-test-cache-")
+os.environ["MIGPARITY_CONFIG"] = tempfile.mkdtemp(prefix="migparity-test-config-")
 
 
 @pytest.fixture

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from .errors import UserError, did_you_mean
 
 
+SIDES = ("baseline", "candidate")
+
+
 class Direction(enum.StrEnum):
     """Which side of the limit is good."""
 

@@ -16,11 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from .errors import UserError, did_you_mean
 from .evidence import EnvRules, Policy
-from .levels import LEVELS, Level
+from .levels import LEVELS, SIDES, Level
 from .limits import Declared, Floor, Floors
 
 FILE = "model.toml"
-SIDES = ("baseline", "candidate")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*(-[A-Za-z0-9_.]+)*")
 
 

@@ -63,7 +63,7 @@ def check_line(check: Check, lang: str) -> str:
 
 
 def verdict_text(verdict: Verdict, again: str, lang: str, *, every_check: bool = False) -> str:
-    """What differs, by how much, against which limit, where it starts, the likely cause, the command to see it again."""
+    """What differs, by how much, limit, where it starts, the likely cause, the command to see it again."""
     finding = verdict.finding
     lines = [title(verdict, lang)]
     wanted = [check for check in finding.checks if every_check or check.state in (State.VIOLATED, State.BLIND)]

@@ -126,6 +126,45 @@ def test_a_site_on_the_command_line_replaces_one_side_of_one_model(pytester, mak
     ])
 
 
+def test_configured_sites_take_the_manifests_place_and_give_way_to_the_command_line(pytester, make_model, monkeypatch):
+    make_model(candidate=NUDGED)
+    config = pytester.path / "config"
+    (config / "npu").mkdir(parents=True)
+    monkeypatch.setenv("MIGPARITY_CONFIG", str(config))
+    write_losses(config / "npu" / "loss.jsonl", [2 * loss for loss in NUDGED])
+    (config / "sites.toml").write_text('[mine.candidate]\nsite = "file:npu"\n')
+    assert run(pytester, "-m", "L5", "--migparity-model", "mine").ret == 1
+    assert run(pytester, "-m", "L5", "--migparity-model", "mine", "--migparity-site",
+               "candidate=file:fixtures/mine/candidate").ret == 0
+
+
+@pytest.mark.parametrize("text, message", [
+    ("[mine.candidat]\nsite = 'file:x'\n", "*sites.toml: [[]mine.candidat]: no such side; did you mean 'candidate'?*"),
+    ("[mine.candidate]\nurl = 'file:x'\n", "*sites.toml: [[]mine.candidate] has no site*"),
+    ("[mine.candidate]\nsite = 'x'\n", "*site 'x' is no URL*"),
+    ("[mine\n", "*sites.toml: *"),
+    ("mine = 3\n", "*sites.toml: [[]mine] is not a table*"),
+])
+def test_a_mistake_in_sites_toml_is_exit_4(pytester, make_model, monkeypatch, text, message):
+    make_model()
+    monkeypatch.setenv("MIGPARITY_CONFIG", str(pytester.path))
+    (pytester.path / "sites.toml").write_text(text)
+    result = run(pytester, "--migparity-model", "mine")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: " + message])
+
+
+def test_embedded_evidence_never_passes_once_one_side_is_configured(pytester, monkeypatch):
+    """Real evidence on one side and the embedded rehearsal's on the other are named as mixed."""
+    (pytester.path / "real").mkdir()
+    write_losses(pytester.path / "real" / "loss.jsonl", NUDGED)
+    (pytester.path / "sites.toml").write_text("[lingbot.candidate]\nsite = 'file:real/loss.jsonl'\n")
+    monkeypatch.setenv("MIGPARITY_CONFIG", str(pytester.path))
+    result = run(pytester, "-m", "L5", "--migparity-model", "lingbot", "-k", "main")
+    assert result.ret == 12
+    result.stdout.fnmatch_lines(["*the baseline's evidence is rehearsal and the candidate's is manual*"])
+
+
 def test_enough_settles_which_levels_run_unless_levels_are_asked_for(pytester, make_model):
     make_model(extra="[ladder]\nenough = ['L5']\n", candidate=NUDGED)
     result = run(pytester, "--migparity-model", "mine")
