@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from .errors import UserError, did_you_mean
 
-
 SIDES = ("baseline", "candidate")
 
 

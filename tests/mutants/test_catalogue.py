@@ -16,9 +16,9 @@ from urllib.parse import quote
 import pytest
 from evidence_kit import REPO
 
-from pytest_migparity.assess import Side, assess
+from pytest_migparity.assess import Side, assess, judge_evidence
 from pytest_migparity.core.levels import LEVELS
-from pytest_migparity.core.limits import Declared, default_limits
+from pytest_migparity.core.limits import Declared, Floors, default_limits
 from pytest_migparity.core.manifest import Manifest, load_manifest
 from pytest_migparity.core.verdict import Outcome, State, Verdict
 from pytest_migparity.rehearsal.faults import CATALOGUE, Fault
@@ -232,8 +232,5 @@ def test_a_limit_below_what_another_kernel_does_fails_the_embedded_pair() -> Non
               for name, limit in default_limits(LEVELS["L5"]).items()}
     baseline, candidate = (Side(manifest, name, FIXTURES / "rehearsal").loss().load()
                            for name in ("baseline", "candidate"))
-    from pytest_migparity.assess import judge_evidence
-    from pytest_migparity.core.limits import Floors
-
     finding = judge_evidence("L5", baseline, candidate, limits=limits, floors=Floors(), policy=manifest.policy())
     assert finding.outcome is Outcome.FAIL
