@@ -185,5 +185,5 @@ def assess(level: str, baseline: Handle[Any], candidate: Handle[Any], *, manifes
                         f"{candidate.kind}[{candidate.case}] of the candidate")
     ours, theirs = baseline.load(), candidate.load()
     finding = judge_evidence(level, ours, theirs, limits=limits, floors=measured_floors(level, ours, manifest),
-                             policy=manifest.policy())
+                             policy=manifest.policy(baseline.case))
     return Verdict(level, manifest.name, baseline.case, finding, (*ours.witnesses, *theirs.witnesses))

@@ -94,8 +94,12 @@ class EnvRules:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How the model wants to be judged: the mode, the steps that must be covered, the rules of the environment."""
+    """How the model wants to be judged: the mode, the steps that must be covered, the rules of the environment.
+
+    `interval` is the declared distance between logged steps: of `steps` steps every `interval`-th must be there.
+    """
 
     mode: str = "strict"
     steps: int | None = None
+    interval: int = 1
     env: EnvRules = field(default_factory=EnvRules)

@@ -97,12 +97,16 @@ class SideTable(_Table):
 
 
 class SeriesTable(_Table):
-    """One loss series: its file (relative to the site), reader, column, and what to subtract from its step numbers."""
+    """One loss series: its file (relative to the site), reader, column, and what to subtract from its step numbers.
+
+    `interval`: the log prints every so many steps.
+    """
 
     file: str | None = None
     format: str | None = None
     column: str = "loss"
     step_offset: int = 0
+    interval: Annotated[int, Field(gt=0)] = 1
     title: str = ""
 
 
@@ -171,8 +175,8 @@ class Manifest(_Table):
         return Floors({name: Floor(value, because or "manifest", runs)
                        for name, value, because, runs in _numbers(self.floors.get(level, {}))})
 
-    def policy(self) -> Policy:
-        """How judges are to treat this model."""
+    def policy(self, case: str = "main") -> Policy:
+        """How judges are to treat this model, and the series of this case."""
         overrides = {**self.baseline.overrides, **self.candidate.overrides}
         upstream = self.model.upstream
         rules = EnvRules(
@@ -180,7 +184,8 @@ class Manifest(_Table):
             upstream_repo=upstream.repo if upstream else "", upstream_commit=upstream.commit if upstream else "",
             requested=self.env.requested,
         )
-        return Policy(mode="weak" if self.recipe.noise == "device" else "strict", steps=self.recipe.steps, env=rules)
+        return Policy(mode="weak" if self.recipe.noise == "device" else "strict", steps=self.recipe.steps,
+                      interval=self.series[case].interval if case in self.series else 1, env=rules)
 
 
 def _numbers(table: Mapping[str, LimitTable | float]) -> Iterator[tuple[str, float, str | None, int]]:

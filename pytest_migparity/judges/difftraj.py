@@ -59,10 +59,10 @@ def judge_loss(baseline: Evidence[Trajectory], candidate: Evidence[Trajectory], 
 def _judge_pair(sides: Sides, a: Series, b: Series, notes: list[Note],
                 limits: Limits, floors: Floors, policy: Policy) -> Finding:
     """Two non-empty tables to a Finding; `notes` are those of the evidence itself."""
-    pair = align(a, b, policy.steps)
+    pair = align(a, b, policy.steps, policy.interval)
     checks, unmet = checks_of(pair, a, b, limits, floors)
     numbering = numbering_notes(pair, a, b, checks)
-    missing = coverage_notes(pair, a, b, policy.steps)
+    missing = coverage_notes(pair, a, b, policy)
     broken, undefined = broken_notes(pair)
     vacuous, remarks = identity_notes(sides[0].runs[0].witness, sides[1].runs[0].witness, pair)
 

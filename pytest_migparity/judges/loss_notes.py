@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from pytest_migparity.core.evidence import Policy
 from pytest_migparity.core.verdict import Check, Note, Witness, note
 
 from .loss_checks import effective
 from .traj_align import Aligned, Series, constant_shift, ranges
 
 
-def coverage_notes(pair: Aligned, a: Series, b: Series, steps: int | None) -> list[Note]:
+def coverage_notes(pair: Aligned, a: Series, b: Series, policy: Policy) -> list[Note]:
     """The steps that are missing, by side; empty where everything expected was compared."""
     interval = max(a.interval, b.interval)
     both = np.intersect1d(pair.baseline_missing, pair.candidate_missing)
@@ -18,8 +19,8 @@ def coverage_notes(pair: Aligned, a: Series, b: Series, steps: int | None) -> li
               ("candidate", np.setdiff1d(pair.candidate_missing, both)))
     notes = [note("loss-missing", side=side, count=int(missing.size), steps=ranges(missing, interval))
              for side, missing in groups if missing.size]
-    if notes and steps is not None and a.interval == b.interval > 1:
-        notes.append(note("loss-sparse", interval=interval, steps=steps))
+    if notes and policy.steps is not None and a.interval == b.interval > policy.interval:
+        notes.append(note("loss-sparse", interval=interval, steps=policy.steps, declared=policy.interval))
     return notes
 
 

@@ -83,10 +83,11 @@ def last_expected(baseline: Series, candidate: Series, steps: int | None) -> int
     return steps - 1 if any(side.step.size and side.step[0] <= 0 for side in (baseline, candidate)) else steps
 
 
-def align(baseline: Series, candidate: Series, steps: int | None = None) -> Aligned:
+def align(baseline: Series, candidate: Series, steps: int | None = None, interval: int = 1) -> Aligned:
     """Pair the two sides by step, never by row.
 
-    `steps` is how many training steps must be covered: what lies beyond is left out and counted in `beyond`. Without
+    `steps` is how many training steps must be covered, every `interval`-th of them from the first that a log of that
+    interval has: what lies beyond is left out and counted in `beyond`. Without
     it every step either side logged is expected, and those that both sides skipped: a distance wider than either
     side's usual interval is a hole.
     """
@@ -107,7 +108,7 @@ def align(baseline: Series, candidate: Series, steps: int | None = None) -> Alig
     broken = (good_a != good_b) & ~same_print | (finite_a != finite_b)
     d = np.where(usable, d, np.where(broken, np.inf, np.nan))
     neither = ~usable & ~broken
-    expected = _expected(a, b, last)
+    expected = _expected(a, b, last, interval)
     return Aligned(
         step=step, baseline=left, candidate=right, d=d, digits=np.nan_to_num(digits, nan=np.inf),
         quantum_a=2 * half_a, quantum_b=2 * half_b, usable=usable, broken=broken,
@@ -118,12 +119,12 @@ def align(baseline: Series, candidate: Series, steps: int | None = None) -> Alig
     )
 
 
-def _expected(a: Series, b: Series, last: int | None) -> Ints:
-    """The steps a complete pair of logs has."""
+def _expected(a: Series, b: Series, last: int | None, interval: int) -> Ints:
+    """The steps a complete pair of logs has. A log starts at 0, at 1, or at its first interval."""
     union = np.union1d(a.step, b.step)
     if last is not None:
-        first = 0 if union.size and union[0] <= 0 else 1
-        return np.union1d(union, np.arange(first, min(last, first + STEPS_LISTED) + 1))
+        first = int(union[0]) if union.size and union[0] in (0, 1, interval) else min(1, interval)
+        return np.union1d(union, np.arange(first, min(last, first + STEPS_LISTED) + 1, interval))
     if union.size < 2:
         return union
     usual = max(a.interval, b.interval)

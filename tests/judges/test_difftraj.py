@@ -431,3 +431,18 @@ def test_a_cold_verdict_imports_neither_scipy_nor_pandas():
             "print([m for m in ('scipy', 'pandas', 'tensorboard') if m in sys.modules])")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("first, declared, outcome", [(10, 10, "PASS"), (0, 10, "PASS"), (1, 10, "PASS"),
+                                                      (10, 1, "INCONCLUSIVE"), (10, 5, "INCONCLUSIVE"),
+                                                      (20, 10, "INCONCLUSIVE")])
+def test_a_log_of_every_tenth_step_covers_the_recipe_only_where_that_was_declared(first, declared, outcome):
+    """300 steps, logged every tenth from `first`; the steps in between are not missing if nobody promised them."""
+    steps = np.arange(first, 301, 10)
+    loss = 2.0 * np.exp(-steps / 90) + 0.2 + 0.05 * np.sin(2.3 * steps)
+    sides = [Evidence(side, "loss", (Recorded(
+        Trajectory(steps, {"loss": loss * ratio}, {"loss": np.zeros(steps.size)}, 10),
+        Witness(side, "real", "loss.csv", side)),)) for side, ratio in (("baseline", 1.0), ("candidate", 1.0 + 1e-6))]
+    finding = judge_loss(*sides, limits=default_limits(LEVELS["L5"]), floors=Floors(),
+                         policy=Policy(steps=301 if first == 0 else 300, interval=declared))
+    assert finding.outcome == outcome

@@ -31,8 +31,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{side} 缺少 {count} 步（{steps}），请补齐日志",
     ),
     "loss-sparse": (
-        "both sides log every {interval} steps, the recipe has {steps}: log every step (logging interval 1)",
-        "两侧均每 {interval} 步打印一次，而配方要求 {steps} 步：请将日志间隔设为 1",
+        "both sides log every {interval} steps of the recipe's {steps}, declared is every {declared}: log as often, or say "
+        "interval = {interval} in the manifest's [series]",
+        "两侧均每 {interval} 步打印一次（配方共 {steps} 步），而清单声明的间隔为 {declared}：请提高打印频率，"
+        "或在清单的 [series] 中写明 interval = {interval}",
     ),
     "loss-beyond": (
         "{rows} rows beyond the recipe's {steps} steps were left out",
