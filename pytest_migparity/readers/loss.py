@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from pytest_migparity.core.evidence import Trajectory
-from pytest_migparity.core.verdict import Note
-
+from .reading import Reading, reading_of
 from .registry import TENSORBOARD, builtin, choose
-from .rows import Rows, build
 from .text import decode, is_tensorboard, nothing_fits, refuse_foreign
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """One log as read: the table, the format it was in, and what the reader did to it (rows mended, rows given up)."""
-
-    table: Trajectory
-    format: str
-    repairs: tuple[Note, ...] = ()
-    repaired: int = 0
-    dropped: int = 0
 
 
 def read_loss(data: bytes, name: str, *, column: str = "loss", format: str | None = None,
@@ -41,9 +25,3 @@ def read_loss(data: bytes, name: str, *, column: str = "loss", format: str | Non
     if reader is None:
         raise nothing_fits(text, name, ", ".join(sorted([*builtin(), TENSORBOARD])))
     return reading_of(reader.rows(text, name), name, reader.name, column, step_offset, notes)
-
-
-def reading_of(rows: Rows, name: str, format: str, column: str, step_offset: int, notes: list[Note]) -> Reading:
-    """Rows as printed to a Reading."""
-    table, more, repaired, dropped = build(rows, name, column, step_offset)
-    return Reading(table, format, (*notes, *more), repaired, dropped)

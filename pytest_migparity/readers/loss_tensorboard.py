@@ -12,7 +12,7 @@ import numpy as np
 from pytest_migparity.core.errors import UserError, did_you_mean
 
 from .errors import ReadError
-from .loss import Reading, reading_of
+from .reading import Reading, reading_of
 from .rows import LOSS_NAMES, Rows
 
 if TYPE_CHECKING:
