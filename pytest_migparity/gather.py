@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
@@ -21,6 +22,7 @@ MOST_BYTES = 2 << 30  # one log; nobody's loss curve is larger, and a hostile on
 # Without a receipt or a manifest's word: full precision before printed digits.
 _DEFAULT_LOSS = ("loss.jsonl", "*tfevents*", "loss.csv", "trainer_log.jsonl", "*.log", "*.txt", "*.csv", "*.jsonl")
 _DEFAULT_ENV = ("env.json", "env.rank*.json")
+_RERUN = re.compile(r"\.rerun\d*\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,8 @@ def _choose(names: list[str], receipt: Receipt | None, kind: str, series: str,
         chosen = [name for name in names if name == file or name.startswith(file.rstrip("/") + "/")]
         problems = [] if chosen else [note("evidence-file-gone", kind=kind, file=file)]
         return [_unreceipted(kind, name, series) for name in chosen], problems
+    if len(names) > 1:  # a rerun is a floor; it never stands in for the run
+        names = [name for name in names if not _RERUN.search(PurePosixPath(name).name)]
     for pattern in _DEFAULT_ENV if kind == "env" else _DEFAULT_LOSS:
         chosen = [name for name in names if _matches(name, (pattern,))]
         if len(chosen) > 1 and kind == "loss" and "tfevents" not in pattern:
