@@ -104,8 +104,9 @@ class Side:
                                               table.step_offset)
             except UserError as error:
                 problems.append(note("evidence-unreadable", side=self.name, kind="loss", why=str(error)))
-        runs = tuple(recorded for rerun, recorded in read.items() if rerun == 0)
-        reruns = tuple(recorded for rerun, recorded in read.items() if rerun > 0)
+        weak = self.manifest.policy(series).mode == "weak"  # several runs are then the evidence, not a floor
+        runs = tuple(recorded for rerun, recorded in read.items() if weak or rerun == 0)
+        reruns = tuple(recorded for rerun, recorded in read.items() if not weak and rerun > 0)
         return Evidence(self.name, "loss", runs, reruns, _on_side(problems, self.name))
 
 
@@ -126,7 +127,10 @@ def read_trajectory(files: Sequence[GatheredFile], witness: Witness, column: str
 
 
 def _on_side(problems: list[Note], side: str) -> tuple[Note, ...]:
-    return tuple(Note(item.code, {"side": side, **item.params}) for item in problems)
+    from .gather import writable
+
+    return tuple(Note(item.code, {"side": side, **{key: writable(value) if isinstance(value, str) else value
+                                                   for key, value in item.params.items()}}) for item in problems)
 
 
 def judge_evidence(level: str, baseline: Evidence[Any], candidate: Evidence[Any], *, limits: Limits, floors: Floors,

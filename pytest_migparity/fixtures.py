@@ -96,7 +96,7 @@ def judge(request: pytest.FixtureRequest, model: Manifest) -> Judge:
         node.user_properties += [(VERDICT, verdict.to_json()), *properties(verdict)]
         if verdict.outcome is Outcome.PASS:
             return verdict
-        text = verdict_text(verdict, selection.again(request.config, level.name, model.name),
+        text = verdict_text(verdict, selection.again(node, level.name, model.name),
                             language(request.config.getoption("migparity_lang")))
         raise (ParityFailure if verdict.outcome is Outcome.FAIL else Inconclusive)(text)
 

@@ -17,11 +17,10 @@ from .core.verdict import Note, Witness, note
 from .wire import receipt as receipts
 from .wire.receipt import Entry, Receipt, ReceiptError
 
-MOST_BYTES = 2 << 30  # one log; nobody's loss curve is larger, and a hostile one must not fill the memory
-
 # Without a receipt or a manifest's word: full precision before printed digits.
 _DEFAULT_LOSS = ("loss.jsonl", "*tfevents*", "loss.csv", "trainer_log.jsonl", "*.log", "*.txt", "*.csv", "*.jsonl")
 _DEFAULT_ENV = ("env.json", "env.rank*.json")
+# A rerun is a floor; it never stands in for a run that is gone.
 _RERUN = re.compile(r"\.rerun\d*\.")
 
 
@@ -69,7 +68,8 @@ def gather(url: str, base: Path, *, kind: str, series: str, file: str | None, re
     if receipt is not None and receipt.recipe != recipe:
         problems.append(note("recipe-differs", kind=kind, site=url, found=receipt.recipe[:12] or "none",
                              expected=recipe[:12]))
-    entries, why = _choose(names, receipt, kind, series, file)
+    alone = bool(getattr(channel, "single", False))
+    entries, why = _choose(names, receipt, kind, series, file, alone=alone)
     problems += why
     files = []
     for entry in entries:
@@ -78,7 +78,7 @@ def gather(url: str, base: Path, *, kind: str, series: str, file: str | None, re
             if entry.sha256 and stored.sha256 != entry.sha256:
                 problems.append(note("receipt-hash-differs", kind=kind, site=url, file=entry.path,
                                      found=stored.sha256[:12], expected=entry.sha256[:12]))
-            files.append(GatheredFile(entry.path, store.read(stored), stored.sha256, entry.rerun))
+            files.append(GatheredFile(writable(entry.path), store.read(stored), stored.sha256, entry.rerun))
         except (ChannelError, StoreError) as error:
             problems.append(note("evidence-not-fetched", kind=kind, site=url, file=entry.path, why=str(error)))
     if not any(file.rerun == 0 for file in files) and not problems:
@@ -104,10 +104,7 @@ def read_in_place(path: Path) -> list[GatheredFile]:
 
 def _fetch(channel: Channel, store: Store, name: str) -> Stored:
     with channel.open(name) as stream:
-        stored = store.add(stream)
-    if stored.bytes > MOST_BYTES:
-        raise ChannelError(f"{name}: {stored.bytes} bytes; more than {MOST_BYTES} cannot be a log")
-    return stored
+        return store.add(stream)
 
 
 def _receipt(channel: Channel, names: list[str], store: Store) -> Receipt | None:
@@ -117,9 +114,19 @@ def _receipt(channel: Channel, names: list[str], store: Store) -> Receipt | None
     if stored.bytes > receipts.MAX_BYTES:
         raise ReceiptError(f"larger than {receipts.MAX_BYTES} bytes")
     try:
-        return receipts.parse(store.read(stored).decode("utf-8"))
+        receipt = receipts.parse(store.read(stored).decode("utf-8"))
     except UnicodeDecodeError as error:
         raise ReceiptError(f"not UTF-8: {error.reason} at byte {error.start}") from None
+    texts = [*receipt[:2], *receipt[3:], *(text for entry in receipt.files for text in (entry.path, entry.series))]
+    for text in map(str, texts):
+        if writable(text) != text:
+            raise ReceiptError(f"a string holds half a character: {writable(text)[:80]}")
+    return receipt
+
+
+def writable(text: str) -> str:
+    """`text` with what no report could hold (file names that are not UTF-8, half characters in JSON) escaped."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _receipt_was_lost(channel: Channel, names: list[str], store: Store) -> bool:
@@ -141,8 +148,11 @@ def _matches(name: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _choose(names: list[str], receipt: Receipt | None, kind: str, series: str,
-            file: str | None) -> tuple[list[Entry], list[Note]]:
-    """The files of an artifact: the receipt's, else the manifest's, else by the usual names."""
+            file: str | None, *, alone: bool) -> tuple[list[Entry], list[Note]]:
+    """The files of an artifact: the receipt's, else the manifest's, else by the usual names.
+
+    `alone`: the site is one file, named by hand; for loss it is the log, whatever its name.
+    """
     if receipt is not None:
         entries = receipt.entries(kind, series)
         absent = [entry.path for entry in entries if entry.path not in names]
@@ -150,20 +160,18 @@ def _choose(names: list[str], receipt: Receipt | None, kind: str, series: str,
         if not entries:
             problems.append(note("evidence-not-in-receipt", kind=kind, series=series))
         return [entry for entry in entries if entry.path in names], problems
-    if file is not None and (len(names) != 1 or file in names):
+    if alone and kind == "loss":
+        return [_unreceipted(kind, name, series) for name in names], []
+    if file is not None:
         chosen = [name for name in names if name == file or name.startswith(file.rstrip("/") + "/")]
         problems = [] if chosen else [note("evidence-file-gone", kind=kind, file=file)]
         return [_unreceipted(kind, name, series) for name in chosen], problems
-    if len(names) > 1:  # a rerun is a floor; it never stands in for the run
-        names = [name for name in names if not _RERUN.search(PurePosixPath(name).name)]
     for pattern in _DEFAULT_ENV if kind == "env" else _DEFAULT_LOSS:
-        chosen = [name for name in names if _matches(name, (pattern,))]
+        chosen = [name for name in names if _matches(name, (pattern,)) and not _RERUN.search(PurePosixPath(name).name)]
         if len(chosen) > 1 and kind == "loss" and "tfevents" not in pattern:
             return [], [note("evidence-ambiguous", kind=kind, files=", ".join(chosen[:5]), series=series)]
         if chosen:
             return [_unreceipted(kind, name, series) for name in chosen], []
-    if len(names) == 1 and kind == "loss":
-        return [_unreceipted(kind, names[0], series)], []
     return [], [note("evidence-missing-names", kind=kind, names=", ".join(names[:5]) or "nothing")]
 
 

@@ -112,13 +112,13 @@ class Ledger:
 
     def exit_status(self, status: int | pytest.ExitCode) -> int | pytest.ExitCode:
         """0 every selected case passed; 1 something failed; 12 nothing failed but something is not known."""
-        if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) or self.config.option.collectonly:
             return status
         outcomes = {json.loads(text)["outcome"] for texts in self.verdicts.values() for text in texts}
         unexplained = status == pytest.ExitCode.TESTS_FAILED and not (self.inconclusive or self.unjudged or self.broken)
         if "FAIL" in outcomes or self.broken or unexplained:
             return pytest.ExitCode.TESTS_FAILED
-        judged_nothing = bool(self.models) and not outcomes and not self.config.option.collectonly
+        judged_nothing = bool(self.models) and not outcomes
         if "INCONCLUSIVE" in outcomes or self.inconclusive or self.missing() or judged_nothing:
             return INCONCLUSIVE_EXIT
         return status

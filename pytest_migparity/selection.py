@@ -184,12 +184,14 @@ def model_of(item: pytest.Item | Any) -> str:
     return str(callspec.params.get("model", "")) if callspec else ""
 
 
-def again(config: pytest.Config, level: str, model: str) -> str:
-    """The command that shows a verdict again, from where this run was started."""
+def again(node: pytest.Item, level: str, model: str) -> str:
+    """The command that shows a verdict again, from where this run was started: by level, or a test of one's own."""
+    config = node.config
     in_repository = suite_path().parent == config.rootpath
     chosen = config.stash[MODELS][model]
     name = model if find_model(model, *model_folders(config)) == chosen.path else str(chosen.path)
-    words = ["pytest", "-m", level, "--model" if in_repository else "--migparity-model", name]
+    which = ["-m", level] if node.path.is_relative_to(suite_path()) else [node.nodeid]
+    words = ["pytest", *which, "--model" if in_repository else "--migparity-model", name]
     for side, url in sorted(chosen.sites.items()):
         words += ["--migparity-site", f"{side}={url}"]
     return shlex.join(words)

@@ -41,6 +41,11 @@ class FileChannel:
         except RuntimeError as error:  # ~nobody
             raise UserError(f"site {url!r}: {error}; write the folder's path in full") from None
 
+    @property
+    def single(self) -> bool:
+        """Is the site one file, named as such?"""
+        return self.root.is_file()
+
     def names(self) -> list[str]:
         """Regular files below the root. Left out: links that lead out of it or nowhere, and pipes, which never end."""
         try:

@@ -12,6 +12,7 @@ from typing import BinaryIO
 from pytest_migparity.core.errors import UserError
 
 ENV = "MIGPARITY_CACHE"
+MOST_BYTES = 2 << 30  # nobody's log is larger, and a hostile one must not fill the disk
 _BLOCK = 1 << 20
 
 
@@ -46,8 +47,8 @@ class Store:
     def _place(self, sha256: str) -> Path:
         return self.root / "store" / sha256[:2] / sha256
 
-    def add(self, stream: BinaryIO) -> Stored:
-        """Keep a stream's bytes: write to a temporary file, then rename it to its hash under a lock."""
+    def add(self, stream: BinaryIO, most: int = MOST_BYTES) -> Stored:
+        """Keep a stream's bytes, at most `most`: write to a temporary file, then rename it to its hash under a lock."""
         from filelock import FileLock
 
         temporary = ""
@@ -60,6 +61,8 @@ class Store:
                 while block := stream.read(_BLOCK):
                     digest.update(block)
                     size += len(block)
+                    if size > most:
+                        raise StoreError(f"more than {most} bytes: nothing that is read here is that large")
                     part.write(block)
             place = self._place(digest.hexdigest())
             place.parent.mkdir(exist_ok=True)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from .verdict import Note, Outcome, Verdict, note
 
+GATES = ("L0", "L1", "L2")  # they explain a loss or its absence; what they leave open is said, and measures nothing
+
 
 class Lost(enum.StrEnum):
     """Was accuracy lost?"""
@@ -29,8 +31,9 @@ class Answer:
 def answer_for(verdicts: Sequence[Verdict], enough: Iterable[str] = ()) -> Answer:
     """The answer for one model (DESIGN, "The answer").
 
-    `enough` are the levels that settle it; where none is declared, every level that was judged must agree. L0 explains
-    a loss but measures none: without a judged level above it the answer is "cannot tell".
+    `enough` are the levels that settle it; where none is declared, every level that was judged must agree. A gate of
+    `enough` that was not judged is said beside the answer; any other level of `enough` leaves it at "cannot tell". L0
+    explains a loss but measures none: without a judged level above it the answer is "cannot tell" too.
     """
     if not verdicts:
         raise ValueError("no verdict, no answer")
@@ -56,6 +59,8 @@ def answer_for(verdicts: Sequence[Verdict], enough: Iterable[str] = ()) -> Answe
     elif blocking := [level for level in unsure if level in required]:
         lost = Lost.CANNOT_TELL
         remarks += [note("answer-level-cannot-tell", level=level) for level in blocking]
+    elif set(missing) - set(GATES):
+        lost = Lost.CANNOT_TELL
     elif not measured:
         lost = Lost.CANNOT_TELL
         remarks.append(note("answer-only-environment"))

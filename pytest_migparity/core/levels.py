@@ -23,8 +23,9 @@ class CheckSpec:
     """One check of a level: its published limit, and the value beyond which no floor, digit or manifest excuses it.
 
     `default` repeats the marker of the level's conformance test (a test holds them equal), so that the command line
-    judges by the same limits without pytest. `cap` is the outright-failure column of the trajectory study: beyond it a
-    difference of this kind was never seen between two correct runs.
+    judges by the same limits without pytest. `cap` is a bound on what floors, digits and reasons may make of it: the
+    outright-failure figures of the trajectory study (facts/loss.md) for step0, first3, mean, tail and order; for final,
+    drift and spearman, which it does not give, set in the same proportion of about ten limits.
     """
 
     name: str

@@ -24,12 +24,15 @@ UNRECORDED = Unrecorded()
 
 
 def effective(side: View, option: str) -> object:
-    """The value of config:NAME.key, env:NAME or torch:flag; None where it is not set, UNRECORDED where unknown."""
+    """The value of config:NAME.key, env:NAME or torch:flag; None where it is not set, UNRECORDED where unknown.
+
+    A torch flag that a probe read beside the program is torch's default, not what was in effect in the run.
+    """
     source, _, name = option.partition(":")
     if source == "env":
         return side.env.get(name, None if side.listed is None or name in side.listed else UNRECORDED)
     if source == "torch":
-        return side.flags.get(name) if side.flags else UNRECORDED
+        return side.flags.get(name) if side.flags and side.flags_seen != "probe" else UNRECORDED
     owner = max((one for one in side.configs if name.startswith(one + ".")), key=len, default=None)
     if source != "config" or owner is None:
         return UNRECORDED

@@ -110,6 +110,13 @@ def test_a_stream_that_breaks_leaves_nothing_behind(tmp_path):
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
+def test_a_stream_without_an_end_is_cut_off_and_leaves_nothing(tmp_path):
+    with pytest.raises(StoreError, match="more than 10 bytes"):
+        Store(tmp_path).add(io.BytesIO(b"x" * 11), most=10)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert Store(tmp_path).add(io.BytesIO(b"x" * 10), most=10).bytes == 10
+
+
 def test_a_cache_that_is_a_file_is_told_with_the_way_out(tmp_path):
     (tmp_path / "cache").write_text("")
     with pytest.raises(StoreError, match="MIGPARITY_CACHE"):

@@ -37,6 +37,8 @@ ROWS = [
     ({"L0": "INCONCLUSIVE", "L5": "FAIL"}, ["L0", "L5"], Lost.YES, "answer-first-at-where"),
     ({"L6": "INCONCLUSIVE", "L7": "PASS"}, [], Lost.NO, "answer-agree"),
     ({"L5": "PASS"}, ["L0", "L5"], Lost.NO, "answer-not-checked"),
+    ({"L5": "PASS"}, ["L0", "L5", "L7"], Lost.CANNOT_TELL, "answer-not-checked"),
+    ({"L5": "FAIL"}, ["L0", "L5", "L7"], Lost.YES, "answer-not-checked"),
     ({"L0": "PASS"}, ["L0"], Lost.CANNOT_TELL, "answer-only-environment"),
     ({"L0": "FAIL"}, [], Lost.CANNOT_TELL, "answer-stacks-differ"),
 ]

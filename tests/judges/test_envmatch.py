@@ -538,3 +538,11 @@ def test_every_code_the_judge_can_say_is_in_the_catalogue_and_the_other_way_roun
     import pytest_migparity.judges as room
     source = "".join(path.read_text(encoding="utf-8") for path in Path(room.__path__[0]).glob("env*.py"))
     assert set(re.findall(r'"(env-[a-z-]+)"', source)) == set(MESSAGES)
+
+
+@pytest.mark.parametrize("seen, value, outcome", [
+    ("process", True, PASS), ("process", False, FAIL), ("probe", False, OPEN), ("probe", True, OPEN),
+])
+def test_a_requested_torch_flag_is_judged_in_the_run_never_by_a_probes_defaults(seen, value, outcome):
+    sides = [lock(torch=torch(seen, deterministic=value), cuda=GPU) for _ in range(2)]
+    assert judge(*sides, requested={"torch:deterministic": "true"}).outcome is outcome

@@ -208,7 +208,8 @@ MISFITS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "escapes with a backslash": (lambda data: data.update(files=[entry("..\\baseline\\loss.jsonl")]),
                                  "leaves its folder"),
     "a drive": (lambda data: data.update(files=[entry("C:loss.jsonl")]), "leaves its folder"),
-    "the file twice": (lambda data: data.update(files=data["files"] * 2), "main"),
+    "the file twice": (lambda data: data.update(files=data["files"] * 2), "one training log is one file"),
+    "half a character": (lambda data: data.update(commit="abc\ud800"), "half a character"),
     "an unknown producer": (lambda data: data.update(producer="me"), '"producer" is'),
     "files as a string": (lambda data: data.update(files="loss.jsonl"), '"files" is not a list'),
     "a short hash": (lambda data: data["files"][0].update(sha256="abc"), "not 64 hex digits"),
@@ -237,6 +238,7 @@ def test_a_receipt_that_does_not_fit_is_inconclusive(
     ("file:model.toml/below", "there is no such folder or file"),
     ("file:empty", "no file there is one (found: nothing)"),
     ("file:other", "no file there is one (found: notes.md)"),
+    ("file:rerun", "no file there is one (found: loss.rerun1.jsonl)"),
     ("file:" + "a" * 300, "File name too long"),
     ("file:~nobody-of-that-name/x", "write the folder's path in full"),
     ("file:pipe", "there is no such folder or file"),
@@ -245,9 +247,10 @@ def test_a_receipt_that_does_not_fit_is_inconclusive(
 ])
 def test_a_site_without_evidence_is_inconclusive_and_named(make_model: MakeModel, site: str, reason: str) -> None:
     home = make_model(candidate=NUDGED)
-    for folder in ("empty", "other", "piped", "two"):
+    for folder in ("empty", "other", "rerun", "piped", "two"):
         (home / folder).mkdir()
-    (home / "other" / "notes.md").write_text("nothing here")
+    (home / "other" / "notes.md").write_bytes(GOOD)
+    (home / "rerun" / "loss.rerun1.jsonl").write_bytes(GOOD)
     os.mkfifo(home / "pipe")
     os.mkfifo(home / "piped" / "loss.jsonl")
     for name in ("a.log", "b.log"):
@@ -295,7 +298,19 @@ def test_a_name_that_is_not_utf8_is_no_crash(make_model: MakeModel) -> None:
     (home / "candidate" / "other.dat").write_bytes(GOOD)
     verdict = judged(home)
     assert verdict.outcome is UNSURE
-    assert "other.dat" in told(verdict)
+    assert "(found: other.dat, " in told(verdict)
+
+
+@pytest.mark.parametrize("producer", ["real", None], ids=["signed", "manual"])
+def test_half_a_character_in_a_log_is_no_crash(make_model: MakeModel, producer: str | None) -> None:
+    """JSON can spell a lone surrogate, which no report and no message between workers can hold."""
+    home = make_model(candidate=NUDGED, producer=None)
+    (home / "candidate" / "loss.jsonl").write_bytes(GOOD.replace(b'"loss"', b'"\\ud800 - loss \\udfff"'))
+    if producer:
+        sign_as_they_are(home)
+    verdict = judged(home)
+    assert verdict.outcome is UNSURE
+    assert "there is no column 'loss'" in told(verdict)
 
 
 @pytest.mark.parametrize("name", ["train.log", "loss.jsonl", "noname"])
@@ -366,6 +381,7 @@ def test_an_unknown_series_is_the_callers_mistake(make_model: MakeModel) -> None
 
 
 def test_a_series_that_was_not_recorded_is_inconclusive(make_model: MakeModel) -> None:
+    """And the log of another series never stands in for it."""
     home = make_model(candidate=NUDGED, extra='[series.action]\nfile = "action.csv"\n')
     assert judged(home, series="action").outcome is UNSURE  # the receipts list none of it
     for side in ("baseline", "candidate"):

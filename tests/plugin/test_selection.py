@@ -112,6 +112,20 @@ def test_models_by_path_and_by_name_run_side_by_side(pytester, make_model, tmp_p
     result.assert_outcomes(passed=2)
 
 
+def test_the_again_command_of_a_level_of_ones_own_names_that_test(pytester, make_model):
+    make_model(candidate=[2 * loss for loss in NUDGED])
+    pytester.makepyfile(test_mine=LEVEL_TEST.format(limits=""))
+    result = run(pytester, "--migparity-model", "mine", ".")
+    result.stdout.fnmatch_lines(["  again: pytest 'test_mine.py::test_own[[]mine-main[]]' --migparity-model mine"])
+
+
+def test_collecting_alone_judges_nothing_and_is_no_failure(pytester, make_model):
+    make_model()
+    result = run(pytester, "-m", "L5", "--migparity-model", "mine", "--collect-only")
+    assert result.ret == 0
+    result.stdout.no_fnmatch_line("*accuracy lost*")
+
+
 def test_a_site_on_the_command_line_replaces_one_side_of_one_model(pytester, make_model):
     make_model("one", candidate=NUDGED)
     make_model("two", candidate=NUDGED)
