@@ -60,7 +60,9 @@ def gather(url: str, base: Path, *, kind: str, series: str, file: str | None, re
     store = Store()
     try:
         receipt = _receipt(channel, names, store)
-    except (ReceiptError, ChannelError, StoreError) as error:
+    except StoreError as error:
+        return Gathered(problems=(note("cache-unusable", kind=kind, why=str(error)),))
+    except (ReceiptError, ChannelError) as error:
         return Gathered(problems=(note("receipt-unreadable", kind=kind, site=url, why=str(error)),))
     problems: list[Note] = []
     if receipt is None and _receipt_was_lost(channel, names, store):
@@ -79,7 +81,9 @@ def gather(url: str, base: Path, *, kind: str, series: str, file: str | None, re
                 problems.append(note("receipt-hash-differs", kind=kind, site=url, file=entry.path,
                                      found=stored.sha256[:12], expected=entry.sha256[:12]))
             files.append(GatheredFile(writable(entry.path), store.read(stored), stored.sha256, entry.rerun))
-        except (ChannelError, StoreError) as error:
+        except StoreError as error:
+            problems.append(note("cache-unusable", kind=kind, why=str(error)))
+        except ChannelError as error:
             problems.append(note("evidence-not-fetched", kind=kind, site=url, file=entry.path, why=str(error)))
     if not any(file.rerun == 0 for file in files) and not problems:
         problems.append(note("evidence-missing", kind=kind, site=url))

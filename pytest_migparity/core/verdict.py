@@ -180,7 +180,8 @@ class Verdict:
             "hints": [_plain(item) for item in finding.hints],
             "evidence": [_plain(item) for item in self.evidence],
         }
-        return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+        text = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+        return text.encode("utf-8", "backslashreplace").decode()  # a name from a foreign file system may hold surrogates
 
     @classmethod
     def from_json(cls, text: str) -> Verdict:

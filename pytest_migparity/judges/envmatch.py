@@ -52,6 +52,7 @@ def judge_env(baseline: Evidence[EnvLock], candidate: Evidence[EnvLock], *,
     remarks = [*head, *ranks, *(item for item in remarks if item not in head), *_for_the_reader(left, right, policy)]
     if judged == 0:
         remarks.append(unsure("env-nothing"))
+    remarks += _same_file(*evidence)
     mismatches = sum(item.grade is Grade.MISMATCH for item in remarks)
     open_ = sum(item.grade is Grade.UNSURE for item in remarks)
     checks = (Check("mismatches", float(mismatches), NONE_ALLOWED), Check("open", float(open_)))
@@ -61,6 +62,16 @@ def judge_env(baseline: Evidence[EnvLock], candidate: Evidence[EnvLock], *,
         notes=(*problems, *(item.note for item in sorted(remarks, key=lambda item: item.grade.value)), *repairs),
         mode=policy.mode,
     )
+
+
+def _same_file(baseline: Evidence[EnvLock], candidate: Evidence[EnvLock]) -> list[Remark]:
+    """One lock handed in for both sides agrees with itself whatever the hosts are.
+
+    Two accelerators do not give byte-identical locks. A rehearsal may: it runs both sides on one machine.
+    """
+    ours, theirs = ({item.sha256 for item in side.witnesses if item.sha256} for side in (baseline, candidate))
+    rehearsed = all(item.producer == "rehearsal" for item in (*baseline.witnesses, *candidate.witnesses))
+    return [] if rehearsed or not ours & theirs else [unsure("env-same-file", sha256=min(ours & theirs)[:12])]
 
 
 def _members(evidence: Evidence[EnvLock]) -> list[tuple[str, View]]:

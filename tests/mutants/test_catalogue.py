@@ -163,7 +163,9 @@ def test_embedded_evidence_is_of_the_recipe_in_its_manifest(model: str, side: st
     assert listed | {receipt.NAME} == {path.name for path in folder.iterdir()}
     assert all(receipt.entry_for(str(folder), entry.path, entry.kind, entry.series, entry.rerun) == entry
                for entry in signed.files)
-    effective = json.loads((folder / "env.json").read_text("utf-8"))["configs"]["recipe"]["values"]
+    lock = json.loads((folder / "env.json").read_text("utf-8"))
+    assert lock.get("receipt") == receipt.NAME, "without the mark a lost receipt is not missed: record the fixtures again"
+    effective = lock["configs"]["recipe"]["values"]
     assert effective == asdict(recipe_from(recipe)), "the training's constants changed: record the fixtures again"
     assert len((folder / "loss.jsonl").read_text("utf-8").splitlines()) == recipe["steps"]
 

@@ -434,7 +434,6 @@ def test_the_other_sides_log_handed_in_again_proves_nothing(tmp_path: Path, side
     assert judged(here, side, LOSS, here.handle(other, LOSS)).outcome is UNSURE
 
 
-@pytest.mark.xfail(strict=True, reason="L0 does not yet tell one lock handed in for both sides")
 def test_the_other_sides_lock_handed_in_again_proves_nothing(tmp_path: Path) -> None:
     here = scene("manual, candidate at fault", tmp_path)
     shutil.copy(here.home / "baseline" / "env.json", here.home / "candidate" / "env.json")

@@ -80,6 +80,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "no environment lock of the {side}; run `migparity envlock --out env.json` there (one file, Python 3.9+)",
         "缺少 {side}的环境快照；请在该环境运行 `migparity envlock --out env.json`（单文件，Python 3.9+）",
     ),
+    "env-same-file": (
+        "both sides handed in one and the same lock (sha256 {sha256}): that proves nothing; record each host's own",
+        "两侧提交的是同一份环境快照（sha256 {sha256}），不能说明任何问题；请在各自主机上采集",
+    ),
     "env-nothing": (
         "nothing was compared: no must-match package, shared configuration, requested option or upstream tree",
         "没有任何可比对的内容：未声明必须一致的依赖，也没有共同的配置、指定选项或上游源码",

@@ -9,6 +9,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{side} {kind}: the receipt artifacts.json at {site} cannot be used: {why}; fetch it again from the host",
         "{side} {kind}：{site} 的回执 artifacts.json 不可用：{why}；请从主机重新获取",
     ),
+    "cache-unusable": ("{side} {kind}: {why}", "{side} {kind}：{why}"),
     "receipt-lost": (
         "{side} {kind}: {site} was written with a receipt and artifacts.json is gone; fetch the whole folder again",
         "{side} {kind}：{site} 生成时带有回执，但 artifacts.json 已丢失；请重新获取整个目录",
