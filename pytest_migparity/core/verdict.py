@@ -181,7 +181,7 @@ class Verdict:
             "evidence": [_plain(item) for item in self.evidence],
         }
         text = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
-        return text.encode("utf-8", "backslashreplace").decode()  # a name from a foreign file system may hold surrogates
+        return text.encode("utf-8", "backslashreplace").decode()  # foreign file names may hold surrogates
 
     @classmethod
     def from_json(cls, text: str) -> Verdict:
