@@ -16,7 +16,7 @@ from .core.verdict import Coverage, Finding, Note, Outcome, Verdict, Witness, no
 
 if TYPE_CHECKING:
     from .core.manifest import Manifest
-    from .gather import Gathered, GatheredFile
+    from .gather import Gathered, GatheredFile, Wanted
 
 Table = TypeVar("Table")
 
@@ -30,6 +30,7 @@ class Handle(Generic[Table]):
     side: str
     kind: str
     case: str
+    place: str
     fetch: Callable[[], Evidence[Table]]
 
     def load(self) -> Evidence[Table]:
@@ -54,27 +55,32 @@ class Side:
         own = table.artifacts.get(kind)
         return (own.site if own else table.site), self.base
 
+    def _where(self, kind: str) -> str:
+        """The site in full, to tell whether both sides are read from one place."""
+        url, base = self._place(kind)
+        return str((base / url.removeprefix("file:")).resolve()) if url.startswith("file:") else url
+
     def env(self) -> Handle[EnvLock]:
         """The environment lock."""
-        return Handle(self.name, "env", "main", self._read_env)
+        return Handle(self.name, "env", "main", self._where("env"), self._read_env)
 
     def loss(self, series: str = "main") -> Handle[Trajectory]:
         """The training log of one series."""
-        return Handle(self.name, "loss", series, lambda: self._read_loss(series))
+        return Handle(self.name, "loss", series, self._where("loss"), lambda: self._read_loss(series))
 
-    def _gather(self, kind: str, series: str = "", file: str | None = None) -> Gathered:
+    def _gather(self, wanted: Wanted) -> Gathered:
         from .gather import gather
         from .wire.receipt import recipe_hash
 
-        url, base = self._place(kind)
-        return gather(url, base, kind=kind, series=series, file=file,
-                      recipe=recipe_hash(self.manifest.recipe.canonical()))
+        url, base = self._place(wanted.kind)
+        return gather(url, base, wanted, recipe_hash(self.manifest.recipe.canonical()))
 
     def _read_env(self) -> Evidence[EnvLock]:
+        from .gather import Wanted
         from .readers.env import read_env
         from .wire.env import EnvError
 
-        found = self._gather("env")
+        found = self._gather(Wanted("env"))
         problems = list(found.problems)
         runs: list[Recorded[EnvLock]] = []
         if found.files:
@@ -87,12 +93,16 @@ class Side:
 
     def _read_loss(self, series: str) -> Evidence[Trajectory]:
         from .core.manifest import SeriesTable
+        from .gather import Wanted
 
         if series not in self.manifest.cases("series"):
             raise UserError(f"{self.manifest.name} has no series {series!r}; "
                             f"declared: {', '.join(self.manifest.cases('series'))}")
         table = self.manifest.series.get(series, SeriesTable())
-        found = self._gather("loss", series, table.file)
+        others = [other for name, other in self.manifest.series.items() if name != series]
+        found = self._gather(Wanted(
+            "loss", series, table.file, claimed=frozenset(other.file for other in others if other.file),
+            sole=not others or (table.file is None and all(other.file for other in others))))
         problems = list(found.problems)
         by_run: dict[int, list[GatheredFile]] = {}
         for file in found.files:
@@ -160,6 +170,15 @@ def _mixed(baseline: Evidence[Any], candidate: Evidence[Any]) -> list[Note]:
     return []
 
 
+def _copied_reruns(baseline: Evidence[Any], candidate: Evidence[Any]) -> list[Note]:
+    """A candidate's log that is listed as the baseline's rerun would measure its own difference as the floor.
+
+    Rehearsals are repeatable to the bit, and a rerun may honestly equal the other side's run.
+    """
+    runs = {item.sha256 for item in candidate.witnesses if item.producer != "rehearsal"}
+    return [note("rerun-is-run", file=rerun.witness.name) for rerun in baseline.reruns if rerun.witness.sha256 in runs]
+
+
 def measured_floors(level: str, baseline: Evidence[Any], manifest: Manifest) -> Floors:
     """The manifest's floors, and those that the baseline's reruns show; the larger of the two.
 
@@ -179,15 +198,33 @@ def measured_floors(level: str, baseline: Evidence[Any], manifest: Manifest) -> 
     return Floors(by_check, found.by_step)
 
 
+def refused(level: str, model: str, case: str, why: str) -> Verdict:
+    """The verdict where the question itself was wrong: nothing was compared."""
+    finding = Finding(Outcome.INCONCLUSIVE, (), Coverage(level_named(level).kinds[0], 0, 0),
+                      notes=(note("judge-refused", why=why),))
+    return Verdict(level, model, case, finding)
+
+
 def assess(level: str, baseline: Handle[Any], candidate: Handle[Any], *, manifest: Manifest,
-           limits: Limits) -> Verdict:
-    """One level of one model, from the two sides' handles to the verdict."""
+           limits: Limits, case: str | None = None) -> Verdict:
+    """One level of one model, from the two sides' handles to the verdict; `case`, where given, is what they must be."""
+    case = getattr(baseline, "case", None) if case is None else case
+    for handle in (baseline, candidate):
+        if not isinstance(handle, Handle):
+            raise UserError(f"judge() was given {type(handle).__name__}; give it evidence of both sides, "
+                            "e.g. judge(baseline.loss(series), candidate.loss(series))")
+        if handle.kind not in level_named(level).kinds:
+            raise UserError(f"{level} judges {' and '.join(level_named(level).kinds)}, and was given {handle.kind}")
+        if handle.case != case:
+            raise UserError(f"the case {case!r} was given the {handle.kind} of {handle.case!r}")
     if (baseline.side, candidate.side) != ("baseline", "candidate"):
         raise UserError(f"judge(baseline, candidate) was given the {baseline.side} and then the {candidate.side}")
-    if (baseline.kind, baseline.case) != (candidate.kind, candidate.case):
-        raise UserError(f"judge() was given {baseline.kind}[{baseline.case}] of the baseline and "
-                        f"{candidate.kind}[{candidate.case}] of the candidate")
+    if baseline.kind != candidate.kind:
+        raise UserError(f"judge() was given {baseline.kind} of the baseline and {candidate.kind} of the candidate")
     ours, theirs = baseline.load(), candidate.load()
+    if baseline.place == candidate.place:
+        theirs = replace(theirs, problems=(*theirs.problems, note("same-site", site=Path(baseline.place).name)))
+    theirs = replace(theirs, problems=(*theirs.problems, *_copied_reruns(ours, theirs)))
     finding = judge_evidence(level, ours, theirs, limits=limits, floors=measured_floors(level, ours, manifest),
                              policy=manifest.policy(baseline.case))
     return Verdict(level, manifest.name, baseline.case, finding, (*ours.witnesses, *theirs.witnesses))

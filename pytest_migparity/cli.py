@@ -111,3 +111,5 @@ def main() -> None:
     except UserError as error:
         sys.stderr.write(f"migparity: {error}\n")
         sys.exit(USAGE)
+    except SystemExit as stop:
+        sys.exit(USAGE if stop.code == 2 else stop.code)  # click's code for a wrong command line

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from . import selection
-from .ledger import VERDICT
+from .collected import VERDICT
 
 if TYPE_CHECKING:
     from .assess import Handle, Side
@@ -77,7 +77,7 @@ def judge(request: pytest.FixtureRequest, model: Manifest) -> Judge:
     node = request.node
 
     def run(baseline: Handle[Any], candidate: Handle[Any]) -> Verdict:
-        from .assess import assess
+        from .assess import assess, refused
         from .core.errors import UserError
         from .core.verdict import Outcome
         from .outcomes import Inconclusive, ParityFailure
@@ -88,11 +88,12 @@ def judge(request: pytest.FixtureRequest, model: Manifest) -> Judge:
         if level is None:
             pytest.fail("judge() works in level tests only: mark the test with a level, e.g. @pytest.mark.L5",
                         pytrace=False)
+        case = selection.case_of(node)
         try:
             limits = selection.limits_of(node, model)
-            verdict = assess(level.name, baseline, candidate, manifest=model, limits=limits)
+            verdict = assess(level.name, baseline, candidate, manifest=model, limits=limits, case=case)
         except UserError as error:
-            raise Inconclusive(str(error)) from None
+            verdict = refused(level.name, model.name, case, str(error))
         node.user_properties += [(VERDICT, verdict.to_json()), *properties(verdict)]
         if verdict.outcome is Outcome.PASS:
             return verdict

@@ -25,6 +25,25 @@ _RERUN = re.compile(r"\.rerun\d*\.")
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which artifact: its kind and series, the manifest's `file` for it, and how it is told from other series.
+
+    `claimed` are the files that other series name as theirs; `sole`: this is the only series, or the only one without
+    a file of its own, so that a file under another name can be nobody else's.
+    """
+
+    kind: str
+    series: str = ""
+    file: str | None = None
+    claimed: frozenset[str] = frozenset()
+    sole: bool = True
+
+    def entry(self, name: str) -> Entry:
+        """A file that no receipt lists."""
+        return Entry(self.kind, name, "", 0, self.series)
+
+
+@dataclass(frozen=True, slots=True)
 class GatheredFile:
     """One fetched file: its name at the site, its bytes, and whether it is a rerun."""
 
@@ -50,8 +69,9 @@ class Gathered:
                        self.receipt.order)
 
 
-def gather(url: str, base: Path, *, kind: str, series: str, file: str | None, recipe: str) -> Gathered:
+def gather(url: str, base: Path, wanted: Wanted, recipe: str) -> Gathered:
     """Fetch one artifact. Never raises for what is wrong at the site: that is a problem note, with what to do."""
+    kind = wanted.kind
     try:
         channel = open_site(url, base)
         names = channel.names()
@@ -71,7 +91,7 @@ def gather(url: str, base: Path, *, kind: str, series: str, file: str | None, re
         problems.append(note("recipe-differs", kind=kind, site=url, found=receipt.recipe[:12] or "none",
                              expected=recipe[:12]))
     alone = bool(getattr(channel, "single", False))
-    entries, why = _choose(names, receipt, kind, series, file, alone=alone)
+    entries, why = _choose(names, receipt, wanted, alone=alone)
     problems += why
     files = []
     for entry in entries:
@@ -93,7 +113,7 @@ def gather(url: str, base: Path, *, kind: str, series: str, file: str | None, re
 def read_in_place(path: Path) -> list[GatheredFile]:
     """A training log named by hand: one file, or the event files of a TensorBoard folder."""
     channel = open_site(f"file:{quote(str(path))}", Path.cwd())
-    names = channel.names()
+    names = [path.name] if path.is_file() else channel.names()
     if path.is_dir():
         names = [name for name in names if "tfevents" in name]
         if not names:
@@ -134,14 +154,15 @@ def writable(text: str) -> str:
 
 
 def _receipt_was_lost(channel: Channel, names: list[str], store: Store) -> bool:
-    """Our tools mark an environment lock that was written with a receipt: without it the folder is not whole."""
+    """Our tools mark what they write with a receipt, in its first JSON object: without it the folder is not whole."""
     for name in names:
-        if _matches(name, _DEFAULT_ENV):
+        if _matches(name, (*_DEFAULT_ENV, "*.jsonl")):
             try:
-                lock = json.loads(store.read(_fetch(channel, store, name)))
+                text = store.read(_fetch(channel, store, name))
+                first = json.loads(text.partition(b"\n")[0] if name.endswith(".jsonl") else text)
             except (ValueError, RecursionError, UserError):
                 continue
-            if isinstance(lock, dict) and lock.get("receipt") == receipts.NAME:
+            if isinstance(first, dict) and first.get("receipt") == receipts.NAME:
                 return True
     return False
 
@@ -151,33 +172,48 @@ def _matches(name: str, patterns: tuple[str, ...]) -> bool:
     return any(path.match(pattern) for pattern in patterns)
 
 
-def _choose(names: list[str], receipt: Receipt | None, kind: str, series: str,
-            file: str | None, *, alone: bool) -> tuple[list[Entry], list[Note]]:
+def _choose(names: list[str], receipt: Receipt | None, wanted: Wanted, *,
+            alone: bool) -> tuple[list[Entry], list[Note]]:
     """The files of an artifact: the receipt's, else the manifest's, else by the usual names.
 
-    `alone`: the site is one file, named by hand; for loss it is the log, whatever its name.
+    `alone`: the site is one file, named by hand; for loss it is the log, whatever its name, unless it is another's.
     """
     if receipt is not None:
-        entries = receipt.entries(kind, series)
-        absent = [entry.path for entry in entries if entry.path not in names]
-        problems = [note("evidence-file-gone", kind=kind, file=path) for path in absent]
-        if not entries:
-            problems.append(note("evidence-not-in-receipt", kind=kind, series=series))
-        return [entry for entry in entries if entry.path in names], problems
-    if alone and kind == "loss":
-        return [_unreceipted(kind, name, series) for name in names], []
-    if file is not None:
-        chosen = [name for name in names if name == file or name.startswith(file.rstrip("/") + "/")]
-        problems = [] if chosen else [note("evidence-file-gone", kind=kind, file=file)]
-        return [_unreceipted(kind, name, series) for name in chosen], problems
-    for pattern in _DEFAULT_ENV if kind == "env" else _DEFAULT_LOSS:
+        return _receipted(names, receipt, wanted, alone=alone)
+    names = [name for name in names if name not in wanted.claimed]
+    if wanted.file is not None and not (alone and wanted.sole):
+        place = wanted.file.rstrip("/")
+        chosen = [name for name in names if name == place or name.startswith(f"{place}/") or
+                  (alone and name == PurePosixPath(place).name)]
+        problems = [] if chosen else [note("evidence-file-gone", kind=wanted.kind, file=wanted.file)]
+        return [wanted.entry(name) for name in chosen], problems
+    if wanted.kind == "loss" and not wanted.sole:
+        return [], [note("evidence-one-for-all", kind=wanted.kind, series=wanted.series)]
+    if alone and wanted.kind == "loss" and names:
+        return [wanted.entry(name) for name in names], []
+    for nested in (False, True):  # what lies on top comes before what someone put away
+        found = _by_usual_names([name for name in names if nested or "/" not in name], wanted)
+        if any(found):
+            return found
+    return [], [note("evidence-missing-names", kind=wanted.kind, names=", ".join(names[:5]) or "nothing")]
+
+
+def _receipted(names: list[str], receipt: Receipt, wanted: Wanted, *, alone: bool) -> tuple[list[Entry], list[Note]]:
+    """What the receipt lists; every listed file must be there, unless one of them was named by hand."""
+    entries = receipt.entries(wanted.kind, wanted.series)
+    there = [entry for entry in entries if entry.path in names]
+    gone = [] if alone else [note("evidence-file-gone", kind=wanted.kind, file=entry.path)
+                             for entry in entries if entry not in there]
+    if not (there if alone else entries):
+        gone.append(note("evidence-not-in-receipt", kind=wanted.kind, series=wanted.series))
+    return there, gone
+
+
+def _by_usual_names(names: list[str], wanted: Wanted) -> tuple[list[Entry], list[Note]]:
+    for pattern in _DEFAULT_ENV if wanted.kind == "env" else _DEFAULT_LOSS:
         chosen = [name for name in names if _matches(name, (pattern,)) and not _RERUN.search(PurePosixPath(name).name)]
-        if len(chosen) > 1 and kind == "loss" and "tfevents" not in pattern:
-            return [], [note("evidence-ambiguous", kind=kind, files=", ".join(chosen[:5]), series=series)]
+        if len(chosen) > 1 and wanted.kind == "loss" and "tfevents" not in pattern:
+            return [], [note("evidence-ambiguous", kind=wanted.kind, files=", ".join(chosen[:5]), series=wanted.series)]
         if chosen:
-            return [_unreceipted(kind, name, series) for name in chosen], []
-    return [], [note("evidence-missing-names", kind=kind, names=", ".join(names[:5]) or "nothing")]
-
-
-def _unreceipted(kind: str, name: str, series: str) -> Entry:
-    return Entry(kind, name, "", 0, series)
+            return [wanted.entry(name) for name in chosen], []
+    return [], []

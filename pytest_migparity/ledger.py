@@ -1,92 +1,52 @@
-"""The verdicts of a run: report status, exit code, JUnit properties, summary table, answer."""
+"""The verdicts of a run: exit code, JUnit, summary table, answer. The controller's, never a worker's."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .selection import Chosen
+from .collected import COLLECTED, outcome_of, verdicts_in
+from .core.levels import LEVELS
+from .selection import Chosen, asked_for_levels
+
+if TYPE_CHECKING:
+    from .core.answer import Answer
+    from .core.verdict import Verdict
 
 INCONCLUSIVE_EXIT = 12
-VERDICT = "migparity.verdict"  # the JUnit property, and the name under which a verdict crosses xdist
-
-
-@dataclass(slots=True)
-class Collected:
-    """What one process collected: level names seen, node ids selected, levels that the manifest does not need."""
-
-    levels: set[str] = field(default_factory=set)
-    selected: set[str] = field(default_factory=set)
-    not_needed: set[str] = field(default_factory=set)
-
-    def pack(self) -> str:
-        """As one plain string, the only thing xdist is trusted with."""
-        return json.dumps([sorted(self.levels), sorted(self.selected), sorted(self.not_needed)])
-
-    def add(self, packed: str) -> None:
-        """What a worker packed."""
-        levels, selected, not_needed = json.loads(packed)
-        self.levels.update(levels)
-        self.selected.update(selected)
-        self.not_needed.update(not_needed)
-
-
-COLLECTED: pytest.StashKey[Collected] = pytest.StashKey()
-
-
-def tag(report: pytest.TestReport, call: pytest.CallInfo[None], level: str) -> None:
-    """Mark a level test's report, in plain strings that survive xdist; never leave green what judged nothing."""
-    from .outcomes import Inconclusive
-
-    marks = vars(report)
-    marks["migparity_level"] = level
-    verdicts = [str(value) for name, value in report.user_properties if name == VERDICT]
-    outcomes = {json.loads(verdict)["outcome"] for verdict in verdicts}
-    if call.when != "call":
-        return
-    if call.excinfo is not None:
-        if call.excinfo.errisinstance(Inconclusive):
-            marks["migparity_outcome"] = "INCONCLUSIVE"
-    elif report.passed and not verdicts:
-        report.outcome = "failed"
-        report.longrepr = f"{report.nodeid} passed without a verdict: it never called judge(baseline..., candidate...)"
-        marks["migparity_outcome"] = "INCONCLUSIVE"
-    elif report.passed and outcomes != {"PASS"}:
-        report.outcome = "failed"
-        report.longrepr = f"{report.nodeid} passed over a verdict of {', '.join(sorted(outcomes - {'PASS'}))}"
-        if "FAIL" not in outcomes:
-            marks["migparity_outcome"] = "INCONCLUSIVE"
 
 
 class Ledger:
-    """The controller's record of the run; a plugin of its own, so that every hook is a method."""
+    """The record of the run; a plugin of its own, so that every hook is a method."""
 
     def __init__(self, config: pytest.Config, models: Mapping[str, Chosen]) -> None:
         self.config = config
         self.models = models
-        self.verdicts: dict[str, list[str]] = {}  # node id -> verdict JSON
+        self.verdicts: dict[str, list[str]] = {}  # node id -> verdict documents
         self.inconclusive: list[pytest.TestReport] = []
         self.broken: set[str] = set()  # failed, and not by being inconclusive
-        self.unjudged: dict[str, str] = {}  # selected level tests that ended without a verdict -> why
+        self.unjudged: dict[str, str] = {}  # level tests that ended without a verdict -> why
+        self.unwritten: list[str] = []  # reports that could not be written -> why
 
     # -- what happened
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep what a report says of a level; note which failures are something else."""
-        level = getattr(report, "migparity_level", "")
-        outcome = getattr(report, "migparity_outcome", "")
-        verdicts = [str(value) for name, value in report.user_properties if name == VERDICT] if level else []
-        if level and report.when == "call":
+        level, outcome = getattr(report, "migparity_level", ""), getattr(report, "migparity_outcome", "")
+        verdicts = verdicts_in(report) if level else []
+        if verdicts and report.when == "call":
             self.verdicts.setdefault(report.nodeid, []).extend(verdicts)
         if outcome == "INCONCLUSIVE":
             self.inconclusive.append(report)
         crashed = report.when not in ("setup", "call", "teardown") and bool(self.models)
-        if crashed or (level and not verdicts and (report.when == "setup" or report.skipped) and not report.passed):
-            self.unjudged[report.nodeid] = "worker crashed" if crashed else report.outcome
+        if crashed:
+            self.unjudged[report.nodeid] = "worker crashed"
+        elif level and not verdicts and not report.passed and (report.when == "setup" or report.skipped):
+            self.unjudged[report.nodeid] = "skipped" if report.skipped else "error in setup"
+        elif level and not verdicts and outcome == "INCONCLUSIVE":
+            self.unjudged[report.nodeid] = "no verdict"
         elif report.failed and outcome != "INCONCLUSIVE":
             self.broken.add(report.nodeid)
 
@@ -103,40 +63,95 @@ class Ledger:
 
     # -- what it means
 
+    @property
+    def concerned(self) -> bool:
+        """Did this run have to do with levels at all?"""
+        return bool(self.models or self.verdicts or self.config.stash[COLLECTED].selected)
+
     def missing(self) -> dict[str, str]:
-        """Selected level tests without a verdict, and why."""
+        """Selected level tests whose verdict does not stand, and why."""
+        stands = {nodeid for nodeid, verdicts in self.verdicts.items()
+                  if nodeid not in self.broken or any(outcome_of(verdict) == "FAIL" for verdict in verdicts)}
+        reasons = {nodeid: "failed beside its verdict" if nodeid in self.verdicts else "failed without a verdict"
+                   for nodeid in self.broken}
         selected = self.config.stash[COLLECTED].selected
-        judged = {nodeid for nodeid, verdicts in self.verdicts.items() if verdicts}
-        never = dict.fromkeys(sorted(selected - judged - self.unjudged.keys() - self.broken), "not run")
-        return {**self.unjudged, **never}
+        return {**self.unjudged, **{nodeid: reasons.get(nodeid, "not run") for nodeid in sorted(selected)
+                                    if nodeid not in stands and nodeid not in self.unjudged}}
 
     def exit_status(self, status: int | pytest.ExitCode) -> int | pytest.ExitCode:
         """0 every selected case passed; 1 something failed; 12 nothing failed but something is not known."""
         if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) or self.config.option.collectonly:
             return status
-        outcomes = {json.loads(text)["outcome"] for texts in self.verdicts.values() for text in texts}
+        outcomes = {outcome_of(text) for texts in self.verdicts.values() for text in texts}
         unexplained = status == pytest.ExitCode.TESTS_FAILED and not (self.inconclusive or self.unjudged or self.broken)
         if "FAIL" in outcomes or self.broken or unexplained:
             return pytest.ExitCode.TESTS_FAILED
-        judged_nothing = bool(self.models) and not outcomes
-        if "INCONCLUSIVE" in outcomes or self.inconclusive or self.missing() or judged_nothing:
-            return INCONCLUSIVE_EXIT
-        return status
+        unknown = "INCONCLUSIVE" in outcomes or self.inconclusive or self.missing() or self._unsettled()
+        return INCONCLUSIVE_EXIT if unknown or not outcomes else status
+
+    def _unsettled(self) -> bool:
+        """Nobody asked for certain levels, and one that the manifest requires was not judged."""
+        if asked_for_levels(self.config):
+            return False
+        judged = {(verdict.model, verdict.level) for verdict in self._parsed()}
+        return any((name, level) not in judged for name, chosen in self.models.items()
+                   for level in chosen.manifest.ladder.enough)
+
+    def _unjudged_cases(self, model: str, verdicts: list[Verdict]) -> set[str]:
+        """Cases of a model that were selected, or are declared beside judged ones of their level, without a verdict."""
+        selected = self.config.stash[COLLECTED].selected
+        found = {(level, case) for nodeid in self.missing()
+                 for owner, level, case in [selected.get(nodeid, (model, nodeid, "main"))] if owner == model}
+        judged = {(verdict.level, verdict.case) for verdict in verdicts}
+        manifest = self.models[model].manifest
+        for level in {verdict.level for verdict in verdicts}:
+            declared = manifest.cases(per) if (per := LEVELS[level].per) else ["main"]
+            found |= {(level, case) for case in declared} - judged
+        return {level if case == "main" else f"{level}[{case}]" for level, case in found}
+
+    def answers(self) -> list[Answer]:
+        """One for each model."""
+        from .core.answer import answer_for
+
+        found = []
+        for model, chosen in self.models.items():
+            verdicts = [verdict for verdict in self._parsed() if verdict.model == model]
+            unjudged = self._unjudged_cases(model, verdicts)
+            if verdicts or unjudged:
+                found.append(answer_for(model, verdicts, chosen.manifest.ladder.enough, unjudged))
+        return found
+
+    def _parsed(self) -> list[Verdict]:
+        from .core.verdict import Verdict
+
+        verdicts = [Verdict.from_json(text) for texts in self.verdicts.values() for text in texts]
+        return sorted(verdicts, key=lambda verdict: (verdict.model, verdict.level, verdict.case))
+
+    # -- what people see
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
         """Set the exit code, and put the answer into the JUnit file before it is written."""
-        if self.models or self.verdicts or self.config.stash[COLLECTED].selected:
+        if self.concerned and not self.config.option.collectonly:
             session.exitstatus = self.exit_status(session.exitstatus)
             self._to_junit()
             if files := self.config.getoption("migparity_report"):
                 from .reports.files import write_reports
 
-                for problem in write_reports(files, self._parsed(), self._enough(), self._lang()):
-                    self.config.issue_config_time_warning(pytest.PytestWarning(problem), stacklevel=2)
+                self.unwritten = write_reports(files, self._parsed(), self.answers(), self.missing(), self._lang())
+                if self.unwritten and session.exitstatus == pytest.ExitCode.OK:
+                    session.exitstatus = pytest.ExitCode.USAGE_ERROR
         yield
 
-    # -- what people see
+    def _to_junit(self) -> None:
+        from _pytest.junitxml import xml_key
+
+        xml = self.config.stash.get(xml_key, None)
+        if xml is not None:
+            from .reports.terminal import answer_line
+
+            for answer in self.answers():
+                xml.add_global_property("migparity.answer", answer_line(answer, self._lang()))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
@@ -157,37 +172,19 @@ class Ledger:
             for report in self.inconclusive:
                 terminalreporter.write_line(str(report.longreprtext).rstrip() + "\n")
         yield
-        collected = self.config.stash[COLLECTED]
-        if self.config.option.collectonly or not (self.models or self.verdicts or collected.selected):
+        if self.config.option.collectonly or not self.concerned:
             return
         from .reports.terminal import summary
 
+        collected = self.config.stash[COLLECTED]
         terminalreporter.section("migparity")
-        lines = summary(self._parsed(), self._enough(), lang=self._lang(), missing=self.missing(),
-                        not_needed=sorted(collected.not_needed), levels=[] if self.broken else sorted(collected.levels),
-                        width=terminalreporter._tw.fullwidth)
-        for line in lines:
+        for problem in self.unwritten:
+            terminalreporter.write_line(problem, red=True)
+        for line in summary(self._parsed(), self.answers(), lang=self._lang(), missing=self.missing(),
+                            not_needed=sorted(collected.not_needed),
+                            levels=[] if self.broken else sorted(collected.levels),
+                            width=terminalreporter._tw.fullwidth):
             terminalreporter.write_line(line)
-
-    def _to_junit(self) -> None:
-        from _pytest.junitxml import xml_key
-
-        xml = self.config.stash.get(xml_key, None)
-        if xml is None:
-            return
-        from .reports.terminal import answers
-
-        for line in answers(self._parsed(), self._enough(), self._lang()):
-            xml.add_global_property("migparity.answer", line)
-
-    def _parsed(self) -> list[Any]:
-        from .core.verdict import Verdict
-
-        verdicts = [Verdict.from_json(text) for texts in self.verdicts.values() for text in texts]
-        return sorted(verdicts, key=lambda verdict: (verdict.model, verdict.level, verdict.case))
-
-    def _enough(self) -> dict[str, list[str]]:
-        return {name: chosen.manifest.ladder.enough for name, chosen in self.models.items()}
 
     def _lang(self) -> str:
         from .reports.messages import language

@@ -7,9 +7,10 @@ from collections.abc import Generator
 import pytest
 
 from . import selection
+from .collected import COLLECTED, Collected, tag
 from .core.errors import UserError
 from .core.levels import LEVELS
-from .ledger import COLLECTED, Collected, Ledger, tag
+from .ledger import Ledger
 from .suite import suite_path
 
 
@@ -58,14 +59,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the levels that the manifest does not need, and remember which level tests were selected."""
+    """Leave out the levels that the manifest does not need."""
     dropped = selection.not_needed(config, items)
     if dropped:
         items[:] = [item for item in items if item not in dropped]
         config.hook.pytest_deselected(items=dropped)
-    collected = config.stash[COLLECTED]
-    collected.not_needed.update(f"{selection.model_of(item)} {_level_name(item)}" for item in dropped)
-    collected.selected.update(item.nodeid for item in items if _level_name(item))
+    config.stash[COLLECTED].not_needed.update(f"{selection.model_of(item)} {_level_name(item)}" for item in dropped)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """After every plugin had its say: the level tests that are to run."""
+    session.config.stash[COLLECTED].selected.update(
+        {item.nodeid: (selection.model_of(item), level, selection.case_of(item))
+         for item in session.items if (level := _level_name(item))})
 
 
 @pytest.hookimpl(wrapper=True)

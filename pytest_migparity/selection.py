@@ -141,6 +141,11 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     if len(levels) > 1:
         raise UserError(f"{metafunc.definition.nodeid} carries several levels: {', '.join(sorted(levels))}; one each")
     _refuse_strangers(metafunc)
+    for mark in metafunc.definition.iter_markers("parametrize"):
+        names = mark.args[0].split(",") if mark.args and isinstance(mark.args[0], str) else list(*mark.args[:1])
+        if taken := {name.strip() for name in names} & set(RESERVED):
+            raise UserError(f"{metafunc.definition.nodeid} is parametrized over {', '.join(sorted(taken))}, which the "
+                            "manifest alone may set; rename the parameter")
     for chosen in models.values():
         limits_of(metafunc.definition, chosen.manifest)
     case = next((name for name in ("series", "task") if name in metafunc.fixturenames), None)
@@ -167,15 +172,25 @@ def _refuse_strangers(metafunc: pytest.Metafunc) -> None:
                 )
 
 
+def asked_for_levels(config: pytest.Config) -> bool:
+    """Did the user choose by -m, -k or node id? What is chosen is judged, whatever the manifest needs."""
+    return bool(config.option.markexpr or config.option.keyword or any("::" in str(arg) for arg in config.args))
+
+
 def not_needed(config: pytest.Config, items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """Level tests outside `[ladder] enough`, unless the user asked for levels by -m, -k or node id."""
-    asked = config.option.markexpr or config.option.keyword or any("::" in str(arg) for arg in config.args)
-    if asked:
+    if asked_for_levels(config):
         return []
     models = config.stash[MODELS]
     return [item for item in items
             if (level := level_of(item)) is not None and (name := model_of(item)) in models
             and (enough := models[name].manifest.ladder.enough) and level.name not in enough]
+
+
+def case_of(item: pytest.Item | Any) -> str:
+    """The series or task that a parametrized level test judges; `main` where it has neither."""
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    return str(params.get("series", params.get("task", "main")))
 
 
 def model_of(item: pytest.Item | Any) -> str:

@@ -32,12 +32,15 @@ def known_models(*folders: Path) -> Iterator[str]:
 
 
 def find_model(name: str, *folders: Path) -> Path | None:
-    """The manifest of `NAME|PATH`: a path first, then each of `folders`, then what the package ships."""
-    path = Path(name)
-    if path.is_dir() and (path / "model.toml").is_file():
-        return path / "model.toml"
-    if path.suffix == ".toml" or path.is_file():
-        return path if path.is_file() else None
+    """The manifest of `NAME|PATH`, absolute: a path first, then each of `folders`, then what the package ships."""
+    try:
+        path = Path(name).absolute()  # a test that changes the working folder must not move it
+        if name and (path / "model.toml").is_file():
+            return path / "model.toml"
+        if name and (path.suffix == ".toml" or path.is_file()):
+            return path if path.is_file() else None
+    except OSError:  # a name longer than any file's
+        return None
     if not name or "/" in name or "\\" in name or name in (".", ".."):
         return None
     found = (folder / name / "model.toml" for folder in (*folders, fixtures_path()))

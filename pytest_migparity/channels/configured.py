@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
+from urllib.parse import quote
 
 from pytest_migparity.core.errors import UserError, did_you_mean
 from pytest_migparity.core.levels import SIDES
@@ -30,9 +31,11 @@ def configured_sites(model: str) -> dict[str, str]:
     """
     path = config_file()
     try:
+        if not path.exists():
+            return {}
+        if not path.is_file():
+            raise UserError(f"{path}: no regular file")
         tables = tomllib.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UserError(f"{path}: {error}") from None
     sides = tables.get(model, {})
@@ -55,4 +58,4 @@ def _anchored(site: str, folder: Path) -> str:
     rest = site.removeprefix("file:")
     if rest == site or rest.startswith(("/", "~")):
         return site
-    return f"file:{folder.absolute() / rest}"
+    return f"file:{quote(str(folder.absolute()))}/{rest}"

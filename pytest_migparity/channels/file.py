@@ -9,8 +9,10 @@ from typing import BinaryIO
 from urllib.parse import unquote
 
 from pytest_migparity.core.errors import UserError
+from pytest_migparity.wire import receipt
 
 MOST_FILES = 10_000
+RECEIPT = receipt.NAME
 
 
 class ChannelError(UserError):
@@ -19,7 +21,7 @@ class ChannelError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class FileChannel:
-    """A site on this machine. `root` may be a single file: then that is all the site has."""
+    """A site on this machine. `root` may be a single file: then that, and a receipt beside it, is all the site has."""
 
     url: str
     root: Path
@@ -50,7 +52,7 @@ class FileChannel:
         """Regular files below the root. Left out: links that lead out of it or nowhere, and pipes, which never end."""
         try:
             if self.root.is_file():
-                return [self.root.name]
+                return sorted(name for name in {self.root.name, RECEIPT} if (self.root.parent / name).is_file())
             if not self.root.is_dir():
                 raise ChannelError(f"{self.url}: there is no such folder or file")
             return self._walk()
@@ -77,8 +79,8 @@ class FileChannel:
 
     def open(self, name: str) -> BinaryIO:
         """One file's bytes; never a file outside the root."""
-        path = self.root if self.root.is_file() else self.root / name
-        if self.root.is_dir() and not self._inside(name):
+        path = self.root.parent / name if self.root.is_file() else self.root / name
+        if not (name in self.names() if self.root.is_file() else self._inside(name)):
             raise ChannelError(f"{self.url}: {name!r} leads out of the site")
         if path.exists() and not path.is_file():
             raise ChannelError(f"{self.url}: {name}: no regular file")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from .verdict import Note, Outcome, Verdict, note
@@ -28,66 +28,67 @@ class Answer:
     remarks: tuple[Note, ...]
 
 
-def answer_for(verdicts: Sequence[Verdict], enough: Iterable[str] = ()) -> Answer:
+def answer_for(model: str, verdicts: Sequence[Verdict], enough: Iterable[str] = (),
+               unjudged: Collection[str] = ()) -> Answer:
     """The answer for one model (DESIGN, "The answer").
 
     `enough` are the levels that settle it; where none is declared, every level that was judged must agree. A gate of
-    `enough` that was not judged is said beside the answer; any other level of `enough` leaves it at "cannot tell". L0
-    explains a loss but measures none: without a judged level above it the answer is "cannot tell" too.
+    `enough` that was not judged is said beside the answer; any other level of `enough` leaves it at "cannot tell", and
+    so does each of `unjudged`: cases ("L5[b]") that were selected, or declared beside others of their level, and have
+    no verdict. L0 explains a loss but measures none: without a judged level above it the answer is "cannot tell" too.
     """
-    if not verdicts:
-        raise ValueError("no verdict, no answer")
     worst = _by_level(verdicts)
     failed = [level for level, outcome in worst.items() if outcome is Outcome.FAIL and level != "L0"]
     unsure = [level for level, outcome in worst.items() if outcome is Outcome.INCONCLUSIVE]
-    settled = "L7" in worst and worst["L7"] is Outcome.PASS
+    settled = worst.get("L7") is Outcome.PASS
     if settled and "L6" in unsure:
         unsure.remove("L6")
     required = set(enough) or set(worst)
-    measured = [level for level in worst if level != "L0"]
     missing = sorted(required - set(worst))
+    stacks_differ = worst.get("L0") is Outcome.FAIL
     remarks: list[Note] = []
     if failed:
         first = failed[0]
-        affected = settled and first in ("L3", "L4", "L5", "L6")
+        affected = not (settled and first in ("L3", "L4", "L5", "L6"))
         remarks.append(_where(first, verdicts))
-        if worst.get("L0") is Outcome.FAIL:
+        if stacks_differ:
             remarks.append(_stacks("answer-cause-not-separated", verdicts))
-        if affected:
+        if not affected:
             remarks.append(note("answer-task-unaffected", level=first))
-        lost = Lost.NO if affected else Lost.YES
+        lost = Lost.YES if affected else Lost.NO
     elif blocking := [level for level in unsure if level in required]:
         lost = Lost.CANNOT_TELL
         remarks += [note("answer-level-cannot-tell", level=level) for level in blocking]
-    elif set(missing) - set(GATES):
+    elif set(missing) - set(GATES) or unjudged:
         lost = Lost.CANNOT_TELL
-    elif not measured:
+    elif not set(worst) - {"L0"}:
         lost = Lost.CANNOT_TELL
         remarks.append(note("answer-only-environment"))
-        if worst["L0"] is Outcome.FAIL:
-            remarks.append(_stacks("answer-stacks-differ", verdicts))
     else:
         lost = Lost.NO
         remarks.append(note("answer-agree", levels=", ".join(level for level in worst if worst[level] is Outcome.PASS)))
-        if worst.get("L0") is Outcome.FAIL:
-            remarks.append(_stacks("answer-stacks-differ", verdicts))
         remarks += [note("answer-level-cannot-tell", level=level) for level in unsure]
-    not_checked = sorted({*missing, *(["L0"] if "L0" not in worst else [])})
-    if not_checked:
+    if stacks_differ and not failed:
+        remarks.append(_stacks("answer-stacks-differ", verdicts))
+    return Answer(_display(model, verdicts), lost, (*remarks, *_caveats(verdicts, missing, unjudged)))
+
+
+def _caveats(verdicts: Sequence[Verdict], missing: Sequence[str], unjudged: Collection[str]) -> list[Note]:
+    """What the answer does not rest on, and whose evidence it rests on."""
+    remarks = []
+    gates = ["L0"] if all(verdict.level != "L0" for verdict in verdicts) else []
+    if not_checked := sorted({*missing, *unjudged, *gates}):
         remarks.append(note("answer-not-checked", levels=", ".join(not_checked)))
     if loosened := sum(1 for verdict in verdicts for check in verdict.finding.checks
                        if check.limit is not None and check.limit.loosens is not None):
         remarks.append(note("answer-loosened", count=loosened))
-    if any("rehearsal" in verdict.producers for verdict in verdicts):
-        remarks.append(note("answer-rehearsal"))
-    if any("manual" in verdict.producers for verdict in verdicts):
-        remarks.append(note("answer-manual"))
-    return Answer(_display(verdicts), lost, tuple(remarks))
+    remarks += [note(f"answer-{producer}") for producer in ("rehearsal", "manual")
+                if any(producer in verdict.producers for verdict in verdicts)]
+    return remarks
 
 
-def _display(verdicts: Sequence[Verdict]) -> str:
-    shown = sorted({verdict.display for verdict in verdicts}, key=len)
-    return shown[-1]
+def _display(model: str, verdicts: Sequence[Verdict]) -> str:
+    return max([model, *(verdict.display for verdict in verdicts)], key=len)
 
 
 def _by_level(verdicts: Iterable[Verdict]) -> dict[str, Outcome]:

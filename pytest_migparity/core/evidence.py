@@ -97,9 +97,11 @@ class Policy:
     """How the model wants to be judged: the mode, the steps that must be covered, the rules of the environment.
 
     `interval` is the declared distance between logged steps: of `steps` steps every `interval`-th must be there.
+    `world_size` is how many processes the recipe trains with; None where no recipe says so.
     """
 
     mode: str = "strict"
     steps: int | None = None
     interval: int = 1
+    world_size: int | None = None
     env: EnvRules = field(default_factory=EnvRules)

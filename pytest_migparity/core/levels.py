@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from .errors import UserError, did_you_mean
 
@@ -34,6 +35,12 @@ class CheckSpec:
     direction: Direction = Direction.MAX
     unit: str = ""
 
+    def refuses(self, value: float) -> str:
+        """Why `value` can be no limit of this check; empty where it can."""
+        if value < 0 or (self.direction is Direction.MIN and value > 1):
+            return f"expected {'0 to 1' if self.direction is Direction.MIN else '0 or more'}"
+        return f"beyond {self.cap:g}, which no reason excuses" if self.looser(value, self.cap) else ""
+
     def looser(self, value: float, than: float) -> bool:
         """Does `value` let more through than `than`?"""
         return value > than if self.direction is Direction.MAX else value < than
@@ -41,13 +48,14 @@ class CheckSpec:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One rung of the ladder."""
+    """One rung of the ladder. `kinds` of evidence it judges; `per`: a case for each series, each task, or one."""
 
     name: str
     title: str
     question: str
     kinds: tuple[str, ...]
     checks: Mapping[str, CheckSpec]
+    per: Literal["", "series", "task"] = ""
 
     def check(self, name: str) -> CheckSpec:
         """The spec of one check; a misspelled name is the user's error."""
@@ -57,8 +65,9 @@ class Level:
             raise UserError(f"{self.name} has no limit {name!r}; {did_you_mean(name, self.checks)}") from None
 
 
-def _level(name: str, title: str, question: str, kinds: str, *checks: CheckSpec) -> Level:
-    return Level(name, title, question, tuple(kinds.split()), {spec.name: spec for spec in checks})
+def _level(name: str, title: str, question: str, kinds: str, *checks: CheckSpec,
+           per: Literal["", "series", "task"] = "") -> Level:
+    return Level(name, title, question, tuple(kinds.split()), {spec.name: spec for spec in checks}, per)
 
 
 _LOSS_CHECKS = (
@@ -82,9 +91,12 @@ LEVELS: Mapping[str, Level] = {
         _level("L2", "inputs", "Do both models receive the same tensors?", "inputs"),
         _level("L3", "forward", "At which module do the activations first part?", "forward"),
         _level("L4", "step", "Is one optimizer step the same: loss, gradients, updates?", "step"),
-        _level("L5", "loss", "Do both sides train along the same trajectory?", "loss", *_LOSS_CHECKS),
-        _level("L6", "action error", "Same input, same noise: same output, as far as the task can tell?", "actions"),
-        _level("L7", "closed loop", "Is the task's success rate no worse, beyond a margin?", "rollouts"),
+        _level("L5", "loss", "Do both sides train along the same trajectory?", "loss", *_LOSS_CHECKS,
+               per="series"),
+        _level("L6", "action error", "Same input, same noise: same output, as far as the task can tell?", "actions",
+               per="task"),
+        _level("L7", "closed loop", "Is the task's success rate no worse, beyond a margin?", "rollouts",
+               per="task"),
     )
 }
 

@@ -43,7 +43,7 @@ class Limit:
     def effective(self) -> float:
         """max(declared, 3 x floor), lifted to the printed digits, never beyond the cap."""
         allowed = max(self._apart(self.declared), FLOOR_FACTOR * (self.floor or 0.0), self.resolution)
-        allowed = min(allowed, max(self._apart(self.cap), self._apart(self.declared)))
+        allowed = min(allowed, self._apart(self.cap))
         return allowed if self.direction is Direction.MAX else 1.0 - allowed
 
     @property
@@ -106,15 +106,19 @@ def default_limits(level: Level) -> dict[str, Declared]:
 def declare(level: Level, marker: Mapping[str, object], manifest: Mapping[str, Declared], where: str) -> Limits:
     """Limits of one test: the marker's values, replaced by the manifest's where it names them.
 
-    Raises UserError for a name the level does not know, a value that is not a number, and a manifest limit that is
-    looser than the marker without a reason.
+    What is looser than the published limit, in a marker too, is kept as such, so that every report can list it. Raises
+    UserError for a name the level does not know, a value that is no distance or lies beyond the cap, and a manifest
+    limit that is looser than the marker without a reason.
     """
     limits = default_limits(level)
     for name, value in marker.items():
         spec = level.check(name)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
             raise UserError(f"{where}: {level.name}({name}={value!r}): a limit is a finite number")
-        limits[spec.name] = Declared(float(value), "marker")
+        if problem := spec.refuses(value):
+            raise UserError(f"{where}: {level.name}({name}={value!r}): {problem}")
+        loosens = spec.default if spec.looser(value, spec.default) else None
+        limits[spec.name] = Declared(float(value), "marker", loosens=loosens)
     for name, new in manifest.items():
         spec, old = level.check(name), limits[name]
         loosens = old.value if spec.looser(new.value, old.value) else None

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, field_validator
 
 from .errors import UserError, did_you_mean
 from .evidence import EnvRules, Policy
-from .levels import LEVELS, SIDES, Level
+from .levels import LEVELS, SIDES, Direction, Level
 from .limits import Declared, Floor, Floors
 
 FILE = "model.toml"
@@ -74,7 +74,7 @@ class Recipe(_Table):
     grad_accumulation: Annotated[int, Field(gt=0)] = 1
     precision: str | None = None
     noise: Literal["injected", "device", "none"] = "none"
-    values: Mapping[str, str | int | float | bool] = {}
+    values: Mapping[str, str | int | FiniteFloat | bool] = {}
 
     def canonical(self) -> dict[str, Any]:
         """Only what was said, so that a key added to the schema later changes no existing hash."""
@@ -185,7 +185,8 @@ class Manifest(_Table):
             requested=self.env.requested,
         )
         return Policy(mode="weak" if self.recipe.noise == "device" else "strict", steps=self.recipe.steps,
-                      interval=self.series[case].interval if case in self.series else 1, env=rules)
+                      interval=self.series[case].interval if case in self.series else 1,
+                      world_size=self.recipe.world_size, env=rules)
 
 
 def _numbers(table: Mapping[str, LimitTable | float]) -> Iterator[tuple[str, float, str | None, int]]:
@@ -263,6 +264,10 @@ def _contradictions(manifest: Manifest) -> Iterator[str]:
         kinds = {kind for level in LEVELS.values() for kind in level.kinds}
         if kind not in kinds:
             yield f"artifacts.{kind}: no such kind of artifact; {did_you_mean(kind, kinds)}"
+    for side in SIDES:
+        for place in (manifest.side(side).site, *(own.site for own in manifest.side(side).artifacts.values())):
+            if ":" not in place:
+                yield f"{side}: site {place!r} is no URL; for a folder or file on this machine write file:{place}"
     for name in (*manifest.series, *manifest.tasks):
         if not _NAME.fullmatch(name):
             yield f"series or task {name!r}: a name has letters, digits, '_', '.' and single '-'"
@@ -275,10 +280,16 @@ def _bad_numbers(table: str, level: Level, checks: Mapping[str, LimitTable | flo
             yield f"{where}: no such check; {did_you_mean(name, level.checks)}"
             continue
         spec = level.checks[name]
+        shown = f"{where} = {value:g}"
+        # a floor of a correlation is a distance from 1
+        problem = spec.refuses(value if table == "limits" or spec.direction is Direction.MAX else 1 - value)
         if not math.isfinite(value) or value < 0:
-            yield f"{where} = {value:g}: expected a finite number, 0 or more"
+            yield f"{shown}: expected a finite number, 0 or more"
+        elif problem:
+            yield f"{shown}: {problem}"
+        elif table == "floors" and not (because or "").strip():
+            yield (f"{shown}: say where it was measured: "
+                   f'{name} = {{value = {value:g}, because = "5 reruns on ...", runs = 5}}')
         elif table == "limits" and spec.looser(value, spec.default) and not (because or "").strip():
-            yield (f"{where} = {value:g} is looser than the published {spec.default:g}; "
+            yield (f"{shown} is looser than the published {spec.default:g}; "
                    f'say why: {name} = {{value = {value:g}, because = "..."}}')
-        elif table == "limits" and spec.looser(value, spec.cap):
-            yield f"{where} = {value:g} is beyond {spec.cap:g}, which no reason excuses"

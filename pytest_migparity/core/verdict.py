@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from .levels import Direction
@@ -74,11 +75,11 @@ class Check:
         if self.limit is None or not math.isfinite(self.value):
             return math.nan
         if self.limit.direction is Direction.MIN:
-            return math.floor(self.value * 1e3) / 1e3
-        if self.value <= 0:
-            return 0.0
-        unit = 10.0 ** (math.floor(math.log10(self.value)) - 1)
-        return float(f"{math.ceil(self.value / unit - 1e-9) * unit:.1e}")
+            return math.floor(max(-1.0, min(1.0, self.value)) * 1e3) / 1e3  # a correlation
+        shown = f"{max(self.value, 0.0):.1e}"
+        if float(shown) >= self.value:
+            return float(shown)
+        return float(Decimal(shown) + Decimal(f"0.1e{shown.partition('e')[2]}"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,13 +35,18 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def write_loss(path: Path, recipe: dict[str, Any], variant: Variant) -> None:
-    """Train and write one JSON object per step: step (from 0), loss, grad_norm, lr, each float with all its digits."""
+    """Train and write one JSON object per step: step (from 0), loss, grad_norm, lr, each float with all its digits.
+
+    The first also names the receipt that will lie beside the log.
+    """
     if "OPENBLAS_NUM_THREADS" not in os.environ:
         raise SystemExit("the BLAS settings are not in the environment: start this through rehearse()")
     from pytest_migparity.rehearsal.train import train
 
     log = train(recipe_from(recipe), variant).log
-    path.write_text("".join(json.dumps(asdict(record)) + "\n" for record in log), encoding="utf-8", newline="\n")
+    records = [asdict(record) for record in log]
+    records[0]["receipt"] = receipt.NAME
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8", newline="\n")
 
 
 def write_env(path: Path, recipe: dict[str, Any]) -> None:

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 
-from pytest_migparity.core.answer import answer_for
+from pytest_migparity.core.answer import Answer
 from pytest_migparity.core.levels import Direction
-from pytest_migparity.core.verdict import Verdict
+from pytest_migparity.core.verdict import Outcome, Verdict
 
 from .messages import say, tell
 from .verdict_text import check_line, headline, level_title, number, title, word
 
 
-def answers(verdicts: Sequence[Verdict], enough: Mapping[str, Sequence[str]], lang: str) -> list[str]:
-    """One line for each model: was accuracy lost?"""
-    lines = []
-    for model, group in groupby(verdicts, key=lambda verdict: verdict.model):
-        answer = answer_for(list(group), enough.get(model, ()))
-        remarks = ("; " if lang == "en" else "；").join(tell(item, lang) for item in answer.remarks)
-        lines.append(say(f"answer-{answer.lost.value}", lang, model=answer.model, remarks=remarks))
-    return lines
+def answer_line(answer: Answer, lang: str) -> str:
+    """Was accuracy lost?"""
+    remarks = ("; " if lang == "en" else "；").join(tell(item, lang) for item in answer.remarks)
+    return say(f"answer-{answer.lost.value}", lang, model=answer.model, remarks=remarks)
 
 
 def table(verdicts: Sequence[Verdict], lang: str, width: int) -> str:
@@ -50,21 +45,32 @@ def _row(verdict: Verdict, lang: str) -> tuple[str, ...]:
 
 
 def remarks(verdicts: Sequence[Verdict], lang: str) -> list[str]:
-    """Every limit that was loosened, by whom and why, or lifted to the printed digits; of passing verdicts too."""
-    return [f"{title(verdict, lang)}: {' '.join(check_line(check, lang).split())}"
-            for verdict in verdicts for check in verdict.finding.checks
-            if check.limit is not None and (check.limit.lifted or check.limit.loosens is not None)]
+    """What stands beside the verdicts: each limit that was loosened, or lifted by digits or a floor; what passed so."""
+    lines = []
+    for verdict in verdicts:
+        found = [" ".join(check_line(check, lang).split()) for check in verdict.finding.checks
+                 if check.limit is not None and (check.limit.loosens is not None
+                                                 or check.limit.effective != check.limit.declared)]
+        if verdict.outcome is Outcome.PASS:  # what did not pass has said it all in its own text
+            found += [tell(item, lang) for item in verdict.finding.notes if item.code != "loss-digits-lifted"]
+        lines += [f"{title(verdict, lang)}: {line}" for line in found]
+    return lines
 
 
-def summary(verdicts: Sequence[Verdict], enough: Mapping[str, Sequence[str]], *, lang: str, missing: Mapping[str, str],
+def summary(verdicts: Sequence[Verdict], answers: Sequence[Answer], *, lang: str, missing: Mapping[str, str],
             not_needed: Sequence[str], levels: Sequence[str], width: int) -> list[str]:
     """The section's lines; the answer is the last."""
     lines = [*table(verdicts, lang, width).splitlines(), *remarks(verdicts, lang)] if verdicts else []
     if not_needed:
         lines.append(say("text-not-needed", lang, names=", ".join(not_needed)))
-    lines += [say("text-waits", lang, nodeid=nodeid, why=why) for nodeid, why in missing.items()]
-    if verdicts:
-        return [*lines, *answers(verdicts, enough, lang)]
-    if not missing and levels:
+    lines += not_judged(missing, lang)
+    if not missing and not verdicts and levels:
         lines.append(say("text-levels", lang, levels=", ".join(levels)))
-    return [*lines, say("text-no-verdict", lang)]
+    if not answers:
+        lines.append(say("text-no-verdict", lang))
+    return [*lines, *(answer_line(answer, lang) for answer in answers)]
+
+
+def not_judged(missing: Mapping[str, str], lang: str) -> list[str]:
+    """A line for each selected level test whose verdict does not stand."""
+    return [say("text-waits", lang, nodeid=nodeid, why=why) for nodeid, why in missing.items()]

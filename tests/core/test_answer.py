@@ -46,26 +46,34 @@ ROWS = [
 
 @pytest.mark.parametrize(("levels", "enough", "lost", "remark"), ROWS)
 def test_truth_table(levels, enough, lost, remark):
-    answer = answer_for(verdicts(**levels), enough)
+    answer = answer_for("m", verdicts(**levels), enough)
     assert answer.lost is lost
     assert remark in codes(answer)
 
 
 def test_the_lowest_failing_level_and_its_place_are_named():
-    (remark,) = [item for item in answer_for(verdicts(L3="FAIL", L5="FAIL"), []).remarks if "first" in item.code]
+    (remark,) = [item for item in answer_for("m", verdicts(L3="FAIL", L5="FAIL"), []).remarks if "first" in item.code]
     assert remark.params == {"level": "L3", "case": "main", "kind": "step", "at": 12}
 
 
 def test_one_failing_case_of_a_level_is_enough():
     several = verdicts(L5="PASS") + verdicts(L5="FAIL") + verdicts(L5="INCONCLUSIVE")
-    assert answer_for(several, []).lost is Lost.YES
+    assert answer_for("m", several, []).lost is Lost.YES
 
 
 @pytest.mark.parametrize(("producer", "remark"), [("rehearsal", "answer-rehearsal"), ("manual", "answer-manual")])
 def test_evidence_that_is_not_the_real_runs_is_said_in_the_answer(producer, remark):
-    assert remark in codes(answer_for(verdicts(producer, L5="PASS"), []))
+    assert remark in codes(answer_for("m", verdicts(producer, L5="PASS"), []))
 
 
-def test_no_verdict_is_no_answer():
-    with pytest.raises(ValueError, match="no verdict"):
-        answer_for([], [])
+@pytest.mark.parametrize("outcome, lost", [("PASS", Lost.CANNOT_TELL), ("FAIL", Lost.YES)])
+def test_a_case_without_a_verdict_is_named_and_never_a_no(outcome, lost):
+    answer = answer_for("m", verdicts(L5=outcome), [], unjudged=["L5[b]"])
+    assert answer.lost is lost
+    (remark,) = [item for item in answer.remarks if item.code == "answer-not-checked"]
+    assert remark.params["levels"] == "L0, L5[b]"
+
+
+def test_no_verdict_at_all_is_cannot_tell():
+    answer = answer_for("m", [], ["L5"], unjudged=["L5"])
+    assert (answer.model, answer.lost) == ("m", Lost.CANNOT_TELL)

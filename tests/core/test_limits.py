@@ -90,6 +90,18 @@ def test_marker_limits_are_checked_by_name_and_type(marker, message):
         declare(L5, marker, {}, "t.py::test")
 
 
-def test_a_limit_survives_the_cap_that_is_tighter_than_what_was_declared():
-    limit = Limit(declared=0.5, direction=Direction.MAX, source="marker", cap=1e-2)
-    assert limit.effective == 0.5
+def test_no_declaration_lifts_a_limit_beyond_its_cap():
+    assert Limit(declared=0.5, direction=Direction.MAX, source="marker", cap=1e-2).effective == 1e-2
+    assert Limit(declared=0.1, direction=Direction.MIN, source="marker", cap=0.5).effective == 0.5
+
+
+@pytest.mark.parametrize("marker, message", [({"mean": 0.5}, "beyond 0.01"), ({"order": 0.1}, "beyond 0.5"),
+                                             ({"mean": -1e-3}, "0 or more"), ({"order": 1.1}, "0 to 1")])
+def test_a_marker_that_nothing_or_everything_passes_is_refused(marker, message):
+    with pytest.raises(UserError, match=message):
+        declare(L5, marker, {}, "t.py::test")
+
+
+def test_a_marker_looser_than_the_published_limit_is_kept_as_loosened():
+    assert declare(L5, {"mean": 2e-3}, {}, "t.py::test")["mean"].loosens == 1e-3
+    assert declare(L5, {"mean": 1e-4}, {}, "t.py::test")["mean"].loosens is None

@@ -9,6 +9,20 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{side} {kind}: the receipt artifacts.json at {site} cannot be used: {why}; fetch it again from the host",
         "{side} {kind}：{site} 的回执 artifacts.json 不可用：{why}；请从主机重新获取",
     ),
+    "judge-refused": ("nothing was compared: {why}", "未进行任何比对：{why}"),
+    "same-site": (
+        "both sides were read from one and the same place ({site}): that proves nothing; name each side's own",
+        "两侧证据取自同一位置（{site}），不能说明任何问题；请分别指定两侧的站点",
+    ),
+    "rerun-is-run": (
+        "the baseline's rerun {file} is byte for byte the candidate's run: it measures no floor; rerun the baseline",
+        "基线的重复运行 {file} 与迁移侧的运行逐字节相同，不能作为本底噪声；请在基线侧重新运行",
+    ),
+    "evidence-one-for-all": (
+        "{side} {kind}: the manifest declares several series and nothing says which one this file is; "
+        'say it: [series.{series}] file = "..."',
+        '{side} {kind}：清单声明了多个 series，无法确定该文件属于哪一个；请写明：[series.{series}] file = "..."',
+    ),
     "cache-unusable": ("{side} {kind}: {why}", "{side} {kind}：{why}"),
     "receipt-lost": (
         "{side} {kind}: {site} was written with a receipt and artifacts.json is gone; fetch the whole folder again",
