@@ -25,13 +25,13 @@ _JUDGES = {"L0": ("envmatch", "judge_env"), "L5": ("difftraj", "judge_loss")}
 
 @dataclass(frozen=True, slots=True)
 class Handle(Generic[Table]):
-    """Evidence that is fetched and read when a judge asks for it."""
+    """Evidence that is fetched and read when a judge asks for it. `place` is its site in full, where that is known."""
 
     side: str
     kind: str
     case: str
-    place: str
     fetch: Callable[[], Evidence[Table]]
+    place: str = ""
 
     def load(self) -> Evidence[Table]:
         """Fetch and read; what goes wrong is in the evidence's `problems`."""
@@ -62,11 +62,11 @@ class Side:
 
     def env(self) -> Handle[EnvLock]:
         """The environment lock."""
-        return Handle(self.name, "env", "main", self._where("env"), self._read_env)
+        return Handle(self.name, "env", "main", self._read_env, self._where("env"))
 
     def loss(self, series: str = "main") -> Handle[Trajectory]:
         """The training log of one series."""
-        return Handle(self.name, "loss", series, self._where("loss"), lambda: self._read_loss(series))
+        return Handle(self.name, "loss", series, lambda: self._read_loss(series), self._where("loss"))
 
     def _gather(self, wanted: Wanted) -> Gathered:
         from .gather import gather
@@ -222,7 +222,7 @@ def assess(level: str, baseline: Handle[Any], candidate: Handle[Any], *, manifes
     if baseline.kind != candidate.kind:
         raise UserError(f"judge() was given {baseline.kind} of the baseline and {candidate.kind} of the candidate")
     ours, theirs = baseline.load(), candidate.load()
-    if baseline.place == candidate.place:
+    if baseline.place and baseline.place == candidate.place:
         theirs = replace(theirs, problems=(*theirs.problems, note("same-site", site=Path(baseline.place).name)))
     theirs = replace(theirs, problems=(*theirs.problems, *_copied_reruns(ours, theirs)))
     finding = judge_evidence(level, ours, theirs, limits=limits, floors=measured_floors(level, ours, manifest),

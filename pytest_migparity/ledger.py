@@ -90,8 +90,8 @@ class Ledger:
         return INCONCLUSIVE_EXIT if unknown or not outcomes else status
 
     def _unsettled(self) -> bool:
-        """Nobody asked for certain levels, and one that the manifest requires was not judged."""
-        if asked_for_levels(self.config):
+        """Nobody asked for certain levels or files, and a level that the manifest requires was not judged."""
+        if asked_for_levels(self.config) or self.config.args_source is pytest.Config.ArgsSource.ARGS:
             return False
         judged = {(verdict.model, verdict.level) for verdict in self._parsed()}
         return any((name, level) not in judged for name, chosen in self.models.items()

@@ -70,7 +70,7 @@ class Recipe(_Table):
     simulator: Asset | None = None
     seed: int | None = None
     steps: Annotated[int, Field(gt=0)] | None = None
-    world_size: Annotated[int, Field(gt=0)] = 1
+    world_size: Annotated[int, Field(gt=0)] | None = None
     grad_accumulation: Annotated[int, Field(gt=0)] = 1
     precision: str | None = None
     noise: Literal["injected", "device", "none"] = "none"

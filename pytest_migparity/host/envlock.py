@@ -55,6 +55,7 @@ LISTED = (  # the only environment variables that are looked at
     "ASCEND_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "MUJOCO_GL", "PYOPENGL_PLATFORM",
     "MUJOCO_EGL_DEVICE_ID", "EGL_DEVICE_ID", "SAPIEN_RENDER_DEVICE", "TOKENIZERS_PARALLELISM", "XLA_FLAGS",
 )
+_COUNT = re.compile("[0-9]{1,9}")  # str.isdigit and \d accept other scripts' digits too
 _RANKS = (("rank", "RANK"), ("local_rank", "LOCAL_RANK"), ("world", "WORLD_SIZE"))
 TIMEOUT = 20.0          # seconds for git, nvidia-smi, npu-smi
 TORCH_TIMEOUT = 180.0   # seconds: a cold import of torch and torch_npu from a network disk
@@ -70,22 +71,48 @@ Run = Callable[[Sequence[str]], str]
 # ---- nothing leaves that could be a secret or a person ------------------------------------------------------------
 
 REDACTED = "<redacted>"
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
 _SECRET_KEY = re.compile(
-    r"(^|_)(tokens?|secrets?|passwords?|passwd|passphrase|pwd|apikeys?|auth|authorization|bearer|cookies?"
-    r"|credentials?|signature|(api|access|private|secret|ssh|encryption|account)_?keys?)($|_)")
+    r"(^|_)(tokens?|secrets?|passwords?|passwd|passphrases?|passcodes?|pwd|apikeys?|auth|authorization|bearer|cookies?"
+    r"|credentials?|signature|(api|access|private|secret|ssh|encryption|account|wandb|swanlab|comet|neptune|mlflow|hf"
+    r"|hub|huggingface|modelscope|openai|anthropic|dashscope|aws|oss|s3|gcp|azure|aliyun|huawei|github|gitlab"
+    r"|rsa|ssl|tls|gpg|master|license|webhook|admin|login)_?keys?)($|_)"
+    r"|(^|_)(pass|pw|webhooks?(_url)?)$|(^|_)(ak|sk|sig)$")
+_PASSES = re.compile(r"(^|_)(num|n|max|min|per|single|one|two|multi|first|second|forward|backward|low|high|band)_pass$")
 _PERSON_KEY = re.compile(r"(^|_)(user|username|email|hostname|host|addr|address|endpoint|ip|entity)$")
 _TEXT_TOKEN = re.compile(r"(^|_)(pad|eos|bos|unk|mask|sep|cls|img|image|video|audio|start|end|special|action|state)_")
-_SECRET_VALUE = re.compile(
-    r"\bhf_[A-Za-z0-9]{8,}|\bgh[pousr]_[A-Za-z0-9]{8,}|\bgithub_pat_\w{8,}|\bglpat-[\w-]{8,}|\b(?:sk|pk|rk)-[\w-]{12,}"
-    r"|\b(?:AKIA|ASIA)[0-9A-Z]{8,}|\bAIza[\w-]{20,}|\bxox[abeoprs]-[\w-]{8,}|\beyJ[\w-]{4,}\.[\w-]{4,}(?:\.[\w-]*)?"
-    r"|\bms-[0-9a-f]{8}-[0-9a-f-]{20,}|(?i:\b(?:bearer|basic)\s+[\w.~+/=-]{8,})"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*"
-    r"|(?i:\b(?:[\w-]*token|password|passwd|pwd|secret|api[_-]?key|access[_-]?key|authorization)\b[\"']?\s*[=:]\s*)\S+"
-    r"|(?i:--?(?:[\w-]*token|password|passwd|secret|api[_-]?key)\s+)\S+"
-    r"|\b(?=[A-Za-z0-9+]*[a-z])(?=[A-Za-z0-9+]*[A-Z])(?=[A-Za-z0-9+]*[0-9])[A-Za-z0-9+]{40,}={0,2}")
-_URL = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*)://([^\s\"'<>]+)")
-_USERINFO = re.compile(r"[^\s/@:\"']+:[^\s/@\"']+@")
-_HOMES = re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\+Users\\+)[^/\\\s\"':;,]+|(?<![\w.-])/root(?![\w.-])")
+_GRANTS = re.compile(r"(^|_)(access|auth|authorization|api|refresh|bearer|secret|private|personal|session|login|deploy"
+                     r"|bot|hf|hub|huggingface|wandb|github|gitlab|git|slack|telegram|webhook|oauth2?|modelscope)_token$")
+
+# Every pattern below is linear in the text: a run of its first character class is entered once (lookbehind) or the
+# repetition is bounded. tests/host/test_envlock_secrets.py holds them to it.
+_SHAPES = re.compile(
+    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*"
+    r"|(?<![A-Za-z0-9])(?:hf_[A-Za-z0-9]{8,}|gh[pousr]_[A-Za-z0-9]{8,}|github_pat_\w{8,}|glpat-[\w-]{8,}"
+    r"|(?:sk|pk|rk)-[\w-]{12,}|(?:AKIA|ASIA|LTAI|AKID|AKLT)[0-9A-Za-z]{8,}|AIza[\w-]{20,}|xox[abeoprs]-[\w-]{8,}"
+    r"|ms-[0-9a-f]{8}-[0-9a-f-]{20,}|wandb_v1_\w{8,})"
+    r"|(?<![\w-])eyJ[\w-]{4,}\.[\w-]{4,}(?:\.[\w-]*)?"
+    r"|(?i:(?<![A-Za-z0-9])(?:bearer|basic)\s{1,8}[\w.~+/=-]{8,})"
+    r"|(?i:(?<![A-Za-z0-9])login\s{1,8}(?:--\w{1,20}\s{1,8})?[\w-]{20,})"
+    r"|(?i:(?<![A-Za-z0-9])obsutil\s{1,8}config\b[^\r\n]*)"
+    r"|(?:密码|口令|密钥|令牌)\s{0,4}[=:：＝是为]{1,2}\s{0,4}\S+"
+    r"|(?:(?<=bot)|(?<![A-Za-z0-9]))[0-9]{6,12}:[\w-]{30,}"                     # Telegram
+    # a webhook's path is its secret
+    r"|(?i:(?:(?<![\w.-])hooks?\.[\w.-]{1,200}|(?<!\.git)/(?:web)?hooks?(?:b2)?)/[^\s\"'<>]+)"
+    r"|(?<![A-Za-z0-9])(?=[A-Z]{0,19}[0-9])(?=[0-9]{0,19}[A-Z])[A-Z0-9]{20}(?![A-Za-z0-9])"  # an access key id
+    r"|(?<![A-Za-z0-9+])(?=[a-z0-9+]*[A-Z])(?=[A-Z0-9+]*[a-z])(?=[A-Za-z+]*[0-9])[A-Za-z0-9+]{40,}={0,2}")
+_NAMED = re.compile(r"(?<![\w.-])([\w.-]+)(?:\\{0,2}[\"']?\s{0,4}[=:：＝]{1,2}>?\s{0,4}|[ \t]{1,4}(?=\S))")
+_GIVEN = re.compile(r"(?i:(?:bearer|basic|token|digest)\s{1,4})?(?:\"[^\"]*(?:\"|$)|'[^']*(?:'|$))?\S*")
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,20})://((?:[^\s/?#]*@)?[^\s\"'<>]+)")
+_WORD = re.compile(r"[^\s\"']+")
+_MAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9])")
+_IP_PORT = re.compile(r"(?<![\w.])(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?=:[0-9])|\[[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}"
+                      r"(?:%\w{1,16})?\](?=:)")
+_IP = re.compile(r"(?:[0-9]{1,3}\.){3}[0-9]{1,3}|\[[0-9A-Fa-f:.]{2,}(?:%\w{1,16})?\]")
+_HOST = re.compile(r"(?:\[[\w:.%]+\]|[\w-]+(?:\.[\w-]+)+|localhost)(?::[0-9]{0,5})?")
+_PINNED = re.compile(r"@sha256:[0-9a-f]{64}\Z")
+_PORT = re.compile(r"[0-9]{1,5}/")
+_HOMES = re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\{1,4}Users\\{1,4})[^/\\\s\"':;,]+|(?<![\w.-])/root(?![\w.-])")
 _COMMON_NAMES = {"root", "user", "admin", "ubuntu", "localhost", "runner", "docker", "build", "test", "work", "none"}
 
 
@@ -104,16 +131,24 @@ class Scrubber:
         self._names = re.compile(r"(?<![A-Za-z0-9])(?:%s)(?![A-Za-z0-9])" % pattern) if known else None
 
     def text(self, value: str) -> str:
-        """`value` without secrets, URL credentials and queries, homes, user and host names."""
-        value = _URL.sub(lambda match: "%s://%s" % (match.group(1), _bare(match.group(2))), value)
-        value = _USERINFO.sub("", _SECRET_VALUE.sub(REDACTED, value))
+        """`value` without secrets, URL credentials and queries, addresses, homes, user and host names."""
+        if "://" in value:
+            value = _URL.sub(lambda match: "%s://%s" % (match.group(1), _bare(match.group(2))), value)
+        if "@" in value:
+            value = _WORD.sub(lambda match: _without_login(match.group()), value)
+        value = _SHAPES.sub(REDACTED, _without_named(value))
+        value = _IP_PORT.sub("<ip>", _MAIL.sub("<address>", value))
         for home in self._homes:
             value = re.sub(r"(?<![\w.-])" + re.escape(home) + r"(?![\w.-])", "~", value)
         value = _HOMES.sub("~", value)
         return self._names.sub("<name>", value) if self._names else value
 
     def short(self, value: str) -> str:
-        """`text`, at most MAX_TEXT characters; a longer one is cut and keeps a hash of its scrubbed whole."""
+        """`text`, at most MAX_TEXT characters; a longer one is cut and keeps a hash of its scrubbed whole.
+
+        Scrubbed first, cut then: a secret that the cut halves would have lost its shape, and a hash of the raw text
+        could be searched for a password in it.
+        """
         clean = self.text(value)
         return clean if len(clean) <= MAX_TEXT else "%s...#%s" % (clean[:MAX_TEXT - 20], digest(clean.encode(
             "utf-8", "backslashreplace")))
@@ -130,28 +165,128 @@ class Scrubber:
         """One configuration value; `hidden` where a key above it already names a secret."""
         if value is None or isinstance(value, bool):
             return value
-        if hidden or secret_key(key, isinstance(value, str)):
+        if hidden or secret_key(key, isinstance(value, str)) or (isinstance(value, str) and _key_value(key, value)):
             return REDACTED
         if isinstance(value, (int, float)):
             return value if value == value and abs(value) != float("inf") else str(value)
         return self.short(str(value))
 
 
+def _plain(key: str) -> str:
+    """A key in lower case with single underscores: apiKey, api-key and API_KEY are one name."""
+    return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).lower())
+
+
 def secret_key(key: str, text: bool = True) -> bool:
     """Does a key announce a secret or a person? Numbers under token names (max_token) and text tokens do not."""
-    name = re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).lower())
+    name = _plain(key)
+    return _announces(name, text) or bool(_PERSON_KEY.search(name) or re.search("密码|口令|密钥|令牌", key))
+
+
+def _announces(name: str, text: bool) -> bool:
+    """Does a key in its plain form announce a secret?"""
+    if _GRANTS.search(name):
+        return True
     if _TEXT_TOKEN.search(name) and re.search(r"_tokens?$", name):
         return False
-    if not text and re.search(r"_tokens?(_|$)|^tokens_", name):
+    if not text and re.search(r"_tokens?(_|$)|^tokens_|(^|_)(ak|sk|sig)$", name):
         return False
-    return bool(_SECRET_KEY.search(name) or _PERSON_KEY.search(name))
+    return bool(_SECRET_KEY.search(name)) and not _PASSES.search(name)
+
+
+def _key_value(key: str, value: str) -> bool:
+    """A text under `key` itself, or a text without meaning under any ..._key: `image_key = "cam_high"` is harmless."""
+    name = _plain(key)
+    return name == "key" or (name.endswith("key") and _opaque(value))
+
+
+def _opaque(value: str) -> bool:
+    """Is the text one random-looking word: hexadecimal, or both cases and digits?"""
+    return bool(re.fullmatch(r"(?=[a-f-]*[0-9])(?=[0-9-]*[a-f])[0-9a-f-]{16,}"
+                             r"|(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])(?=[^0-9]*[0-9])[A-Za-z0-9+/_=-]{16,}", value))
+
+
+def _without_named(text: str) -> str:
+    """`text` without what is given to a secret's name: NAME=VALUE, "NAME": "VALUE", --NAME VALUE."""
+    parts, done = [], 0
+    for match in _NAMED.finditer(text):
+        name = _plain(match.group(1)).strip("_")
+        blank = not re.search("[=:：＝]", match.group()[len(match.group(1)):])
+        if match.start() < done or (blank and not match.group(1).startswith("-")):
+            continue
+        if _announces(name, True):
+            given = _GIVEN.match(text, match.end())
+            if not _announces(name, not _NUMBER.fullmatch(given.group().strip("\"',;()[]{}")) if given else True):
+                continue
+        elif name.endswith("key"):
+            given = re.compile(r"[\"']?(\S{16,256})").match(text, match.end())
+            if given is None or not _opaque(given.group(1).strip("\"',;()[]{}")):
+                continue
+        else:
+            continue
+        if given is not None and given.group():
+            parts += [text[done:match.end()], REDACTED]
+            done = given.end()
+    return "".join(parts) + text[done:]
+
+
+def _without_login(word: str) -> str:
+    """A word without USER:PASSWORD@; the password may hold "@" and "/". A port in front of a path is no password."""
+    pinned = _PINNED.search(word)  # an image's digest is no host
+    end = word.rfind("@", 0, pinned.start() if pinned else len(word))
+    at = word.find(":", 0, max(end, 0))
+    while at >= 0:
+        if not word.startswith("://", at) and not _PORT.match(word, at + 1):
+            return word[:max(word.rfind(mark, 0, at) for mark in "/@") + 1] + word[end + 1:]
+        at = word.find(":", at + 1, end)
+    return word
 
 
 def _bare(rest: str) -> str:
-    """A URL after its scheme, without userinfo, query and fragment."""
-    rest = re.split(r"[?#;]", rest, maxsplit=1)[0]
-    authority, slash, path = rest.partition("/")
-    return authority.rpartition("@")[2] + slash + path
+    """A URL after its scheme, without userinfo, query, fragment and IP address.
+
+    A password may hold "@", and unquoted "/", "?" and "#" that end the authority for a strict reader. So an "@" further
+    on ends the userinfo, unless what stands in front of the path is plainly a host.
+    """
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    user, at, host = authority.rpartition("@")
+    if not _HOST.fullmatch(host) and (at or ":" in authority):
+        rest = rest.rpartition("@")[2]
+    else:
+        rest = rest[len(user) + len(at):]
+    authority, slash, path = re.split(r"[?#;]", rest, maxsplit=1)[0].partition("/")
+    address = _IP.match(authority)
+    if address and authority[address.end():address.end() + 1] in ("", ":"):
+        authority = "<ip>" + authority[address.end():]
+    return authority + slash + path
+
+
+def repo_name(remote: str) -> str:
+    """The last part of a remote's path, "" where that is not certainly a repository's name.
+
+    https://user:password@host/team/NAME.git, ssh://git@host:22/NAME, git@host:team/NAME.git, /data/NAME/.git, ../NAME.
+    Never a part of the authority, however much of the path is missing.
+    """
+    remote = remote.strip()
+    if re.match(r"[\w+.-]+::", remote) or re.search(r"[?#].*@", remote):  # a remote helper's own syntax; ambiguous
+        return ""
+    _, mark, rest = remote.partition("://")
+    host = re.match(r"(?:[^/\\]*@)?(?:\[[^\]/\\]*\]|[^:/\\@]*):", remote)
+    if mark:
+        rest = rest if remote[:7].lower() == "file://" else rest.rpartition("@")[2].lstrip("/")
+        path = "/" + re.split(r"[?#;]", rest, maxsplit=1)[0].partition("/")[2]
+    elif host and not re.fullmatch(r"[A-Za-z]:", host.group()):
+        path = "" if re.fullmatch(r"(?i)(https?|ssh|git|ftps?|file|rsync):", host.group()) else remote[host.end():]
+    else:
+        path = remote
+    parts = [part for part in re.split(r"[/\\]", path) if part not in ("", ".", "..", ".git")]
+    bare = not host and len(parts) == 1 and path[:1] not in "./\\"  # a folder, or a host with all else left out
+    if _HOMES.fullmatch(path.rstrip("/\\")) or (bare and not re.fullmatch(r"[^.]+\.git", parts[0])):
+        return ""
+    if path[:2] in ("//", "\\\\"):  # //HOST/SHARE/...
+        parts = parts[1:]
+    name = re.sub(r"\.git$", "", parts[-1]) if parts else ""
+    return name if re.fullmatch(r"[^\W_][\w.+-]{0,99}", name) else ""
 
 
 def digest(data: bytes) -> str:
@@ -256,10 +391,11 @@ def payload_rows(record: str) -> List[Tuple[str, str, str]]:
 def compare_files(base: str, rows: Sequence[Tuple[str, str, str]], budget: List[int]) -> Dict[str, Any]:
     """What differs on disk from RECORD: counts of modified, missing and added files, and a digest of the difference.
 
-    Added files are modules beside the recorded ones in the package's own folders. `budget[0]` is the number of bytes
-    that may still be hashed; files beyond it are counted as unchecked.
+    The digest covers which files they are and what is in them, so that two hosts with one patch have one digest. Added
+    files are modules beside the recorded ones in the package's own folders. `budget[0]` is the number of bytes that may
+    still be hashed; files beyond it are counted as unchecked.
     """
-    changed, missing, unchecked = [], 0, 0
+    changed, gone, unchecked = [], [], 0
     for path, recorded, _size in rows:
         full = os.path.join(base, path)
         algorithm, _, expected = recorded.partition("=")
@@ -270,7 +406,7 @@ def compare_files(base: str, rows: Sequence[Tuple[str, str, str]], budget: List[
                 continue
             found = hash_file(full, algorithm)
         except OSError:
-            missing += 1
+            gone.append(path)
             continue
         if base64.urlsafe_b64encode(found).rstrip(b"=").decode() != expected:
             changed.append((path, found.hex()))
@@ -284,8 +420,9 @@ def compare_files(base: str, rows: Sequence[Tuple[str, str, str]], budget: List[
                 path = os.path.relpath(full, base).replace(os.sep, "/")
                 if name.endswith((".py", ".so")) and path not in listed:
                     added.append((path, hash_file(full).hex()))
-    patch = digest(repr((changed, added)).encode("utf-8", "backslashreplace")) if changed or added else ""
-    return known(checked=len(rows) - missing - unchecked, modified=len(changed) or None, missing=missing or None,
+    parts = (changed, added, gone) if gone else (changed, added)
+    patch = digest(repr(parts).encode("utf-8", "backslashreplace")) if changed or added or gone else ""
+    return known(checked=len(rows) - len(gone) - unchecked, modified=len(changed) or None, missing=len(gone) or None,
                  added=len(added) or None, unchecked=unchecked or None, patch=patch)
 
 
@@ -293,7 +430,7 @@ def resized(base: str, rows: Sequence[Tuple[str, str, str]], deadline: float) ->
     """How many modules no longer have their recorded size: a cheap lower bound of modified files."""
     count = 0
     for path, _hash, size in rows:
-        if path.endswith(".py") and size.isdigit() and time.monotonic() < deadline:
+        if path.endswith(".py") and _COUNT.fullmatch(size) and time.monotonic() < deadline:
             try:
                 count += os.stat(os.path.join(base, path)).st_size != int(size)
             except OSError:
@@ -354,9 +491,12 @@ def package_facts(named: Iterable[str], run: Run, budget: List[int]) -> Dict[str
     deadline = time.monotonic() + STAT_SECONDS
     seen = set()
     for dist in importlib.metadata.distributions():
-        name = canonical(str(dist.metadata["Name"] or ""))
+        try:
+            name, version = canonical(str(dist.metadata["Name"] or "")), version_of(dist)
+        except (KeyError, TypeError, ValueError, OSError):
+            continue  # metadata without a name is no package
         base = str(dist.locate_file(""))
-        marker = (name, os.path.realpath(base), dist.version)
+        marker = (name, os.path.realpath(base), version)
         if not name or name == "none" or marker in seen:
             continue
         seen.add(marker)
@@ -364,13 +504,21 @@ def package_facts(named: Iterable[str], run: Run, budget: List[int]) -> Dict[str
             entry = found[name]
             if len(entry) == 4:
                 entry.append({})
-            entry[4].setdefault("shadowed", []).append(str(dist.version))
+            entry[4].setdefault("shadowed", []).append(version)
             continue
         try:
             found[name] = describe(dist, name in wanted, base, run, budget, deadline)
         except Exception as error:
-            found[name] = [str(dist.version), "?", "", "?", {"error": "%s: %s" % (type(error).__name__, error)}]
+            found[name] = [version, "?", "", "?", {"error": "%s: %s" % (type(error).__name__, error)}]
     return {name: found[name] for name in sorted(found)}
+
+
+def version_of(dist: Any) -> str:
+    """The version that the metadata states, "" where they state none."""
+    try:
+        return str(dist.metadata["Version"] or "")
+    except KeyError:
+        return ""
 
 
 def describe(dist: Any, named: bool, base: str, run: Run, budget: List[int], deadline: float) -> List[Any]:
@@ -390,7 +538,10 @@ def describe(dist: Any, named: bool, base: str, run: Run, budget: List[int], dea
     user = getattr(sys.modules.get("site"), "USER_SITE", None)
     if user and os.path.realpath(base) == os.path.realpath(user):
         details["site"] = "user"
-    return [str(dist.version), kind, payload, build] + ([details] if details else [])
+    version = version_of(dist)
+    if not version:
+        details["error"] = "its metadata states no version"
+    return [version, kind, payload, build] + ([details] if details else [])
 
 
 # ---- compiled extensions ------------------------------------------------------------------------------------------
@@ -436,7 +587,7 @@ def extension_facts(named: Iterable[str], environ: Mapping[str, str], budget: Li
             continue
         base = str(dist.locate_file(""))
         rows = payload_rows(dist.read_text("RECORD") or "")
-        paths = [os.path.join(base, path) for path, _, _ in rows if re.search(r"\.(so(\.\d+)*|pyd)$", path)]
+        paths = [os.path.join(base, path) for path, _, _ in rows if re.search(r"\.(so(\.[0-9]+)*|pyd)$", path)]
         merge_extensions(facts, name, paths, budget)
     home = environ.get("HOME", "")
     root = environ.get("TORCH_EXTENSIONS_DIR") or (os.path.join(home, ".cache", "torch_extensions") if home else "")
@@ -493,8 +644,8 @@ def defined(folders: Sequence[str], names: Sequence[str], prefix: str) -> str:
     """major.minor.patch from the #defines of a header, or ""."""
     for path in (os.path.join(folder, name) for name in names for folder in folders):
         text = read_text(path, 1 << 20)
-        numbers = [re.search(r"#define\s+%s\s+(\d+)" % (prefix % part), text) for part in ("MAJOR", "MINOR")]
-        patch = re.search(r"#define\s+%s(?:LEVEL)?\s+(\d+)" % (prefix % "PATCH"), text)
+        numbers = [re.search(r"#define\s+%s\s+([0-9]+)" % (prefix % part), text) for part in ("MAJOR", "MINOR")]
+        patch = re.search(r"#define\s+%s(?:LEVEL)?\s+([0-9]+)" % (prefix % "PATCH"), text)
         if all(numbers) and patch:
             return ".".join([match.group(1) for match in numbers if match] + [patch.group(1)])
     return ""
@@ -518,7 +669,7 @@ def npu_facts(environ: Mapping[str, str], run: Run) -> Dict[str, Any]:
     if shutil.which("npu-smi", path=environ.get("PATH")):
         try:
             text = run(["npu-smi", "info"])
-            names = re.findall(r"^\|\s*\d+\s+([A-Za-z0-9_-]+)\s*\|\s*[A-Za-z]+\s*\|", text, re.MULTILINE)
+            names = re.findall(r"^\|\s*[0-9]+\s+([A-Za-z0-9_-]+)\s*\|\s*[A-Za-z]+\s*\|", text, re.MULTILINE)
             smi = re.search(r"Version:\s*(\S+)", text)
             facts.update(known(smi=smi.group(1) if smi else "", devices=counted([name] for name in names)))
         except OSError as error:
@@ -631,7 +782,7 @@ def tree_facts(folder: str, reference: Optional[str], run: Run) -> Dict[str, Any
     facts.update(dirty=dirty, **known(untracked=untracked or None))
     try:
         remote = git("remote", "get-url", "origin").strip()
-        facts["repo"] = re.sub(r"\.git$", "", re.split(r"[/:]", _bare(remote).rstrip("/"))[-1])
+        facts.update(known(repo=repo_name(remote)))
     except OSError:
         pass
     modules = [line for line in git("submodule", "status").splitlines() if line.strip()]
@@ -649,8 +800,8 @@ def port_facts(git: Callable[..., str], reference: str) -> Dict[str, Any]:
     try:
         base = git("rev-parse", "--verify", "--end-of-options", reference + "^{commit}").strip()
         rows = [line.split("\t") for line in git("diff", "--numstat", "--no-renames", base, "--").splitlines()]
-        added = sum(int(row[0]) for row in rows if row[0].isdigit())
-        deleted = sum(int(row[1]) for row in rows if len(row) > 1 and row[1].isdigit())
+        added = sum(int(row[0]) for row in rows if _COUNT.fullmatch(row[0]))
+        deleted = sum(int(row[1]) for row in rows if len(row) > 1 and _COUNT.fullmatch(row[1]))
         names = git("ls-files", "--cached", "--others", "--exclude-standard", "-z").split("\0")
         note = re.compile(r"(?i)(migrat|port(ing)?_?notes|迁移|适配)[^/]*\.(md|rst|txt)$")
         notes = [name for name in names if note.search(name)]
@@ -698,19 +849,33 @@ def parse_config(path: str, text: str) -> Any:
     raise ValueError("not .json, .toml or .yaml")
 
 
+def _without_flagged(items: Sequence[Any]) -> List[Any]:
+    """A list of arguments without what follows a secret's flag: ["--token", "..."]."""
+    out = []  # type: List[Any]
+    flag = ""
+    for item in items:
+        plain = isinstance(item, (str, int, float)) and not isinstance(item, bool)
+        text = isinstance(item, str) and not _NUMBER.fullmatch(item)
+        out.append(REDACTED if flag and plain and _announces(flag, text) else item)
+        flag = _plain(item).strip("_") if isinstance(item, str) and re.fullmatch(r"--?[\w-]+", item) else ""
+    return out
+
+
 def flatten(key: str, value: Any, into: Dict[str, Any], scrub: Scrubber, hidden: bool, depth: int) -> int:
     """Add `value` under dotted keys; returns how many values were left out because there are too many or too deep."""
     if isinstance(value, (dict, list)) and value:
         if depth > 12 or len(into) >= MAX_VALUES:
             return 1
-        items = value.items() if isinstance(value, dict) else enumerate(value)
+        items = value.items() if isinstance(value, dict) else enumerate(_without_flagged(value))
         if isinstance(value, list) and len(value) <= 16 and not any(isinstance(item, (dict, list)) for item in value):
-            into[key] = [scrub.setting(key.rsplit(".", 1)[-1], item, hidden) for item in value]
+            into[key] = [scrub.setting(key.rsplit(".", 1)[-1], item, hidden) for _, item in items]
             return 0
         dropped = 0
         for name, item in items:
-            name = scrub.text(str(name))
-            below = hidden or (isinstance(item, (dict, list)) and secret_key(name))
+            below = hidden or (isinstance(item, (dict, list)) and secret_key(str(name))) or (
+                name == "value" and isinstance(value, dict)
+                and any(secret_key(str(value.get(one))) for one in ("name", "key")))
+            name = scrub.short(str(name))
             dropped += flatten("%s.%s" % (key, name) if key else name, item, into, scrub, below, depth + 1)
         return dropped
     if len(into) >= MAX_VALUES:
@@ -733,7 +898,7 @@ def collect(*, packages: Optional[Iterable[str]] = None, trees: Iterable[Tuple[s
     """
     env = os.environ if environ is None else environ
     named, scrub, run, budget = list(packages or ()), Scrubber(env), runner(env), [HASH_BYTES]
-    ranks = {key: int(env[name]) for key, name in _RANKS if env.get(name, "").isdigit() and len(env[name]) < 9}
+    ranks = {key: int(env[name]) for key, name in _RANKS if _COUNT.fullmatch(env.get(name, ""))}
     references = dict(upstream or {})
 
     def part(work: Callable[[], Any]) -> Any:
@@ -802,7 +967,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     parser.add_argument("--no-torch", action="store_true", help="do not import torch in a child process")
     options = parser.parse_args(argv)
     out = options.out
-    if out and options.per_rank and os.environ.get("RANK", "").isdigit():
+    if out and options.per_rank and _COUNT.fullmatch(os.environ.get("RANK", "")):
         stem, extension = os.path.splitext(out)
         out = "%s.rank%d%s" % (stem, int(os.environ["RANK"]), extension)
     if out and os.path.lexists(out):

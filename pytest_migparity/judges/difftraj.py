@@ -11,10 +11,12 @@ from pytest_migparity.core.evidence import Evidence, Policy, Trajectory
 from pytest_migparity.core.limits import Floors, Limits
 from pytest_migparity.core.verdict import Check, Coverage, Finding, Note, Outcome, State, note, settle
 
+from .loss_channels import Channels, channels_of
 from .loss_checks import SPECS, checks_of, unmeasured
 from .loss_hints import hints_of
-from .loss_notes import broken_notes, coverage_notes, identity_notes, numbering_notes
-from .loss_onset import first_divergence
+from .loss_identity import identity_notes
+from .loss_notes import broken_notes, coverage_notes, doubtful, numbering_notes
+from .loss_onset import earlier, first_divergence
 from .loss_weak import judge_weak
 from .traj_align import Aligned, Series, align, series_of
 from .traj_stats import floors_of, measure
@@ -28,10 +30,11 @@ def judge_loss(baseline: Evidence[Trajectory], candidate: Evidence[Trajectory], 
                limits: Limits, floors: Floors, policy: Policy) -> Finding:
     """Hold the log-ratio of two loss trajectories against `limits` (one per check of L5).
 
-    FAIL: a check beyond its limit, or a loss that is non-finite or not positive on one side only. INCONCLUSIVE: what
-    cannot be compared or proves nothing, with the reason: steps missing on a side, evidence with problems, fewer than
-    20 common steps, digits too coarse, both sides broken alike, one file handed in twice. Else PASS.
-    `policy.steps` is how many training steps must be covered. Raises nothing on bad data.
+    FAIL: a check beyond its limit, a loss that is non-finite or not positive on one side only, or, where both sides
+    logged them, a gradient norm that is so, another learning rate, other skipped steps. INCONCLUSIVE: what cannot be
+    compared or proves nothing, with the reason: steps missing on a side, evidence with problems, rows of which nobody
+    knows which count, fewer than 20 common steps, digits too coarse, both sides broken alike, one run handed in twice.
+    Else PASS. `policy.steps` is how many training steps must be covered. Raises nothing on bad data.
     """
     sides = (baseline, candidate)
     notes = [problem for side in sides for problem in side.problems]
@@ -64,23 +67,27 @@ def _judge_pair(sides: Sides, a: Series, b: Series, notes: list[Note],
     numbering = numbering_notes(pair, a, b, checks)
     missing = coverage_notes(pair, a, b, policy)
     broken, undefined = broken_notes(pair)
-    vacuous, remarks = identity_notes(sides[0].runs[0].witness, sides[1].runs[0].witness, pair)
+    ours, theirs = sides[0].runs[0], sides[1].runs[0]
+    vacuous, remarks = identity_notes(ours, theirs, pair)
+    channels = Channels() if numbering else channels_of(ours.table, theirs.table, pair)
 
     alone = _mean_alone(checks, floors)
-    if any(side.problems for side in sides) or (numbering and not pair.broken.any()):
+    if any(side.problems for side in sides) or doubtful(notes) or (numbering and not pair.broken.any()):
         outcome = Outcome.INCONCLUSIVE  # not the same thing, or not the same steps: neither agreement nor difference
     else:
         outcome = settle(
-            tuple(check for check in checks if not (alone and check.name == "mean")), failed=bool(pair.broken.any()),
-            unsure=bool(missing or undefined or vacuous or alone or numbering))
-    notes = [*notes, *numbering, *broken, *undefined, *missing, *vacuous, *alone, *unmet, *remarks]
+            tuple(check for check in checks if not (alone and check.name == "mean")),
+            failed=bool(pair.broken.any() or channels.failed),
+            unsure=bool(missing or undefined or vacuous or alone or numbering or channels.unsure))
+    notes = [*notes, *numbering, *broken, *channels.failed, *undefined, *missing, *vacuous, *alone, *channels.unsure,
+             *unmet, *remarks, *channels.remarks]
     if pair.beyond:
         notes.append(note("loss-beyond", rows=pair.beyond, steps=policy.steps or 0))
-    passed = outcome is Outcome.PASS
+    quiet = outcome is Outcome.PASS or bool(numbering)
     return Finding(
-        outcome, checks, _coverage(sides, pair),
-        first_divergence=None if passed or numbering else first_divergence(pair, checks, floors),
-        notes=tuple(notes), hints=() if passed or numbering else hints_of(pair, checks),
+        outcome, (*checks, *channels.figures), _coverage(sides, pair),
+        first_divergence=None if quiet else earlier(first_divergence(pair, checks, floors), channels.first),
+        notes=tuple(notes), hints=() if quiet else (*channels.hints, *hints_of(pair, checks)),
     )
 
 
@@ -101,12 +108,9 @@ def _mean_alone(checks: tuple[Check, ...], floors: Floors) -> list[Note]:
 
 def _coverage(sides: Sides, pair: Aligned) -> Coverage:
     """Finite pairs out of the steps expected; rows a single side has."""
-    expected = pair.expected.size
-    both = expected - pair.step.size
-    baseline_only = both - pair.baseline_missing.size
-    candidate_only = both - pair.candidate_missing.size
-    return Coverage("steps", int(pair.usable.sum()), int(expected), int(baseline_only), int(candidate_only),
-                    *_handled(sides))
+    single = pair.expected - pair.step.size - pair.unlisted
+    return Coverage("steps", int(pair.usable.sum()), pair.expected, int(single - pair.baseline_missing.size),
+                    int(single - pair.candidate_missing.size), *_handled(sides))
 
 
 def _handled(sides: Sides) -> tuple[int, int]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from decimal import Decimal
 from fnmatch import fnmatchcase
 
 from .envremark import SIDES, Excuses, Remark, parted, remark, unsure
@@ -12,7 +14,7 @@ REDACTED = "<redacted>"
 PROTOCOL = ("seed", "seeds", "*_seed", "*_seeds", "loss_type", "loss_reduction", "*loss*calculate*type")
 """Options that say what is measured rather than how it is computed. Where they differ the two sides' numbers are of
 two populations or two definitions: that is no sign of lost accuracy, and no comparison either."""
-_PER_PROCESS = ("*rank*", "*device*", "seed", "*_seed")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]{1,400}(?:\.[0-9]{0,400})?|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,6})?")
 _SOURCES = ("config:", "env:", "torch:")
 
 
@@ -96,10 +98,9 @@ def meets(value: object, wanted: str) -> bool:
     text = wanted.strip()
     if isinstance(value, bool) or text.lower() in ("true", "false"):
         return str(value).lower() == text.lower()
-    try:
-        return float(str(value)) == float(text)
-    except ValueError:
-        return str(value) == text
+    if _NUMBER.fullmatch(str(value)) and _NUMBER.fullmatch(text):
+        return Decimal(str(value)) == Decimal(text)
+    return str(value) == text
 
 
 def judge_configs(baseline: View, candidate: View, excuses: Excuses, handled: set[str]) -> tuple[list[Remark], int]:
@@ -160,23 +161,6 @@ def _one_value(name: str, left: object, right: object) -> Iterator[Remark]:
                      name=name)
 
 
-def judge_config_ranks(side: str, members: list[tuple[str, View]]) -> list[Remark]:
-    """Do all processes of one run see one configuration, apart from what names the process?"""
-    remarks: list[Remark] = []
-    first_label, first = members[0]
-    for label, other in members[1:]:
-        for name in sorted(set(first.configs) & set(other.configs)):
-            left, right = first.configs[name].values or {}, other.configs[name].values or {}
-            for key in sorted(set(left) | set(right)):
-                last = key.rsplit(".", 1)[-1].lower()
-                if equal(left.get(key), right.get(key)) or any(fnmatchcase(last, one) for one in _PER_PROCESS):
-                    continue
-                remarks.append(parted("env-ranks", "rank", f"{side} {label}", left.get(key), right.get(key), side=side,
-                                      first=first_label, rank=label, what=f"config:{name}.{key}", count=1))
-                break
-    return remarks
-
-
 def judge_upstream(repo: str, commit: str, side: View) -> tuple[list[Remark], int]:
     """The baseline must run upstream unpatched: (remarks, trees judged). `commit` may be a prefix."""
     named = [(name, tree) for name, tree in side.trees.items() if repo in ("", name, tree.repo)]
@@ -189,7 +173,9 @@ def judge_upstream(repo: str, commit: str, side: View) -> tuple[list[Remark], in
     if commit and not tree.commit.startswith(commit.lower()):
         remarks.append(parted("env-tree-commit", "tree", name, tree.commit[:12], f"(manifest) {commit}", tree=name,
                               wanted=commit))
-    if tree.dirty:
+    if tree.dirty is None:
+        remarks.append(unsure("env-tree-unknown", tree=name, side="baseline"))
+    elif tree.dirty:
         remarks.append(parted("env-tree-dirty", "tree", name, f"{tree.dirty} changed files", "(manifest) none",
                               tree=name, files=tree.dirty))
     if tree.untracked:

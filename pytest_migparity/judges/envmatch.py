@@ -10,13 +10,13 @@ from pytest_migparity.core.verdict import Check, Coverage, Divergence, Finding, 
 from .envconfig import (
     describe_port,
     is_option,
-    judge_config_ranks,
     judge_configs,
     judge_option,
     judge_requested,
     judge_upstream,
 )
-from .envpackages import judge_others, judge_package, judge_ranks
+from .envpackages import judge_others, judge_package
+from .envranks import Members, judge_absent, judge_ranks, judge_worlds
 from .envregime import judge_built, judge_flags, judge_switches
 from .envremark import SIDES, Excuses, Grade, Remark, listing, remark, unsure
 from .envview import View, normal, view
@@ -29,14 +29,15 @@ def judge_env(baseline: Evidence[EnvLock], candidate: Evidence[EnvLock], *,
               limits: Limits, floors: Floors, policy: Policy) -> Finding:
     """Hold two environments against `policy.env`.
 
-    A violated rule is a FAIL, and the first in the order packages, origin, ranks, configuration, requested options,
+    A violated rule is a FAIL, and the first in the order packages, origin, processes, configuration, requested options,
     upstream tree, numeric switches, builds is the divergence that is named. What a rule needs and the locks do not hold
     (absent on both sides, unreadable, stated on one side only) is INCONCLUSIVE, and so are locks in which no rule had
     anything to judge. Differences outside the rules are listed. `limits` and `floors` are not used: L0 has no numbers
     to loosen. Raises nothing on bad data.
     """
     evidence = (baseline, candidate)
-    members = [_members(one) for one in evidence]
+    processes = (_processes(baseline), _processes(candidate))
+    members = [[one for run in runs for one in run] for runs in processes]
     problems = [item for one in evidence for item in one.problems]
     problems += [note("env-missing", side=one.side) for one, found in zip(evidence, members, strict=True) if not found]
     repairs = [item for one in evidence for run in one.runs for item in run.repairs]
@@ -47,7 +48,10 @@ def judge_env(baseline: Evidence[EnvLock], candidate: Evidence[EnvLock], *,
                        notes=(*problems, *repairs), mode=policy.mode)
     left, right = members[0][0][1], members[1][0][1]
     remarks, compared, judged = _rules(left, right, policy)
-    ranks = [item for one, found in zip(evidence, members, strict=True) for item in _processes(one, found)]
+    options = {name for name in (*policy.env.must_match, *policy.env.requested) if is_option(name)}
+    ranks = [item for one, runs in zip(SIDES, processes, strict=True) for item in judge_ranks(one, runs, options)]
+    ranks += judge_worlds(processes, policy.world_size, Excuses(policy.env))
+    ranks += [item for one, runs in zip(SIDES, processes, strict=True) for item in judge_absent(one, runs)]
     head = [item for item in remarks if item.divergence and item.divergence.kind in ("package", "origin")]
     remarks = [*head, *ranks, *(item for item in remarks if item not in head), *_for_the_reader(left, right, policy)]
     if judged == 0:
@@ -74,15 +78,17 @@ def _same_file(baseline: Evidence[EnvLock], candidate: Evidence[EnvLock]) -> lis
     return [] if rehearsed or not ours & theirs else [unsure("env-same-file", sha256=min(ours & theirs)[:12])]
 
 
-def _members(evidence: Evidence[EnvLock]) -> list[tuple[str, View]]:
+def _processes(evidence: Evidence[EnvLock]) -> list[Members]:
     """Every process of every run, with what to call it."""
-    found = []
+    runs: list[Members] = []
     for index, run in enumerate(evidence.runs):
+        found = []
         for position, document in enumerate(run.table.ranks):
             seen = view(document)
             label = f"rank {position if seen.rank is None else seen.rank}"
             found.append((f"run {index} {label}" if len(evidence.runs) > 1 else label, seen))
-    return found
+        runs.append(found)
+    return runs
 
 
 def _rules(left: View, right: View, policy: Policy) -> tuple[list[Remark], int, int]:
@@ -94,7 +100,8 @@ def _rules(left: View, right: View, policy: Policy) -> tuple[list[Remark], int, 
     for name in sorted(rules.must_match):
         judge, into = (judge_option, options) if is_option(name) else (judge_package, packages)
         found = judge(name, rules.must_match[name], left, right, excuses)
-        compared += not any(item.note.code in ("env-absent", "env-unrecorded", "env-bad-rule", "env-one-sided")
+        compared += not any(item.note.code in ("env-absent", "env-unrecorded", "env-bad-rule", "env-one-sided",
+                                              "env-package-unread")
                             for item in found)
         into += found
     handled = set(filter(is_option, (*rules.must_match, *rules.requested)))
@@ -112,21 +119,6 @@ def _rules(left: View, right: View, policy: Policy) -> tuple[list[Remark], int, 
             len(rules.must_match) + values + len(rules.requested) + judged_trees)
 
 
-def _processes(evidence: Evidence[EnvLock], members: list[tuple[str, View]]) -> list[Remark]:
-    """Disagreement between processes of one side, and processes that left no lock."""
-    remarks = judge_ranks(evidence.side, members)
-    start = 0
-    for run in evidence.runs:
-        own = members[start:start + len(run.table.ranks)]
-        start += len(run.table.ranks)
-        if own:
-            remarks += judge_config_ranks(evidence.side, own)
-        world = max((one.world or 0 for _, one in own), default=0)
-        if world > len(own):
-            remarks.append(unsure("env-ranks-missing", side=evidence.side, found=len(own), world=world))
-    return remarks
-
-
 def _for_the_reader(left: View, right: View, policy: Policy) -> list[Remark]:
     """Undeclared differences, the port's size, parts that broke, packages whose files nobody compared."""
     names = {normal(name) for name in policy.env.must_match if not is_option(name)}
@@ -134,7 +126,7 @@ def _for_the_reader(left: View, right: View, policy: Policy) -> list[Remark]:
     for side, one in zip(SIDES, (left, right), strict=True):
         remarks += [remark("env-part-error", side=side, part=part, error=error) for part, error in one.errors]
         unverified = [name for name in sorted(names) if (package := (one.packages or {}).get(name)) is not None
-                      and package.payload and not package.checked]
+                      and package.payload and (package.unchecked or not package.checked)]
         if unverified:
             remarks.append(remark("env-unverified", side=side, names=listing(unverified)))
     return remarks

@@ -1,14 +1,17 @@
-"""Packages: the same version, from the same origin, on every rank."""
+"""Packages: the same version, from the same origin."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from .envremark import SIDES, Excuses, Remark, listing, parted, remark, unsure
 from .envview import Package, View, normal, show
+
+_FOLDERS = ("editable", "develop", "local")
+"""Kinds of origin whose code is that of a source folder, known by git's commit if at all."""
 
 
 def judge_package(name: str, wanted: str, baseline: View, candidate: View, excuses: Excuses) -> list[Remark]:
@@ -37,7 +40,11 @@ def judge_package(name: str, wanted: str, baseline: View, candidate: View, excus
                               name=name, side=side))
     else:
         between = list(_between(name, left, right)) + between
-    for side, package in zip(SIDES, (left, right), strict=True):
+    for side, package, into in zip(SIDES, (left, right), (own, between), strict=True):
+        if package is not None and package.unread:
+            into.append(unsure("env-package-unread", name=name, side=side, error=show(package.unread)))
+        elif package is not None and _version(package.version) is None:
+            into.append(unsure("env-bad-version", name=name, side=side, version=show(package.version)))
         others = sorted({other for other in package.shadowed if other != package.version}) if package else []
         if package is not None and others:
             between.append(unsure("env-shadowed", name=name, side=side, version=package.version,
@@ -47,7 +54,7 @@ def judge_package(name: str, wanted: str, baseline: View, candidate: View, excus
 
 def _specifier(wanted: str) -> str:
     text = wanted.strip()
-    return "" if text == "*" else f"=={text}" if text[:1].isdigit() else text
+    return "" if text == "*" else f"=={text}" if text[:1] in tuple("0123456789") else text
 
 
 def _version(text: str) -> Version | None:
@@ -58,29 +65,28 @@ def _version(text: str) -> Version | None:
 
 
 def _outside(name: str, specifier: SpecifierSet, side: str, package: Package | None, wanted: str) -> Iterator[Remark]:
-    if package is None or not str(specifier):
-        return
-    version = _version(package.version)
-    if version is None:
-        yield unsure("env-bad-version", name=name, side=side, version=show(package.version))
-    elif not specifier.contains(version):
+    version = _version(package.version) if package is not None and not package.unread else None
+    if package is not None and version is not None and not specifier.contains(version):
         own = (package.version, wanted) if side == "baseline" else (wanted, package.version)
         yield parted("env-outside", "package", name, *own, name=name, side=side, wanted=wanted)
 
 
 def _between(name: str, left: Package, right: Package) -> Iterator[Remark]:
+    if left.unread or right.unread:
+        return
     if not same_version(left.version, right.version):
         yield parted("env-version", "package", name, left.version, right.version, name=name)
         return
     what = origin_difference(left, right)
     if what is not None:
         yield parted("env-origin", "origin", name, what[1], what[2], name=name, version=left.version, what=what[0])
-    elif left.kind in ("editable", "develop") and not left.commit:
+    elif left.kind in _FOLDERS and not _same_payload(left, right) and not (
+            left.commit and left.dirty == right.dirty == 0):
         yield unsure("env-origin-unknown", name=name, version=left.version)
-    elif left.modified and not left.patch:
+    elif (left.modified or left.missing) and not left.patch:
         yield unsure("env-modified-unverified", name=name, version=left.version)
     elif left.patch:
-        yield remark("env-patched-alike", name=name, files=left.modified + left.added)
+        yield remark("env-patched-alike", name=name, files=_changed(left))
 
 
 def same_version(left: str, right: str) -> bool:
@@ -92,16 +98,17 @@ def same_version(left: str, right: str) -> bool:
 def origin_difference(left: Package, right: Package) -> tuple[str, str, str] | None:
     """What shows that one version came from two origins: (what, baseline, candidate), or None.
 
-    In this order. The local tag (2.1.0+cu118). Files that differ on disk from what was installed: unequal patches, also
-    a patch on one side only. Then, for two pure wheels, the payload hash settles it alone: the same files are the same
-    code, whether an index, a mirror's URL or a commit brought them, and other files are other code. Binary wheels of
-    one release differ by platform and Python, so between them (and wherever a payload is missing) the payload says
-    nothing, and kind of origin, commit, archive hash and uncommitted changes of an editable install decide.
+    In this order. The local tag (2.1.0+cu118). Files that differ on disk from what was installed, changed, added or
+    gone: unequal patches, also a patch on one side only. Then, for two pure wheels, the payload hash settles it alone:
+    the same files are the same code, whether an index, a mirror's URL or a commit brought them, and other files are
+    other code. Binary wheels of one release differ by platform and Python, so between them (and wherever a payload is
+    missing) the payload says nothing, and kind of origin, commit, archive hash and uncommitted changes of an editable
+    install decide.
     """
     one, other = _version(left.version), _version(right.version)
     if one is not None and other is not None and one.local != other.local:
         return "local tag", left.version, right.version
-    if left.patch != right.patch or bool(left.modified) != bool(right.modified):
+    if left.patch != right.patch or bool(left.modified) != bool(right.modified) or left.missing != right.missing:
         return "modified files", _patch(left), _patch(right)
     if left.build == right.build == "pure" and left.payload and right.payload:
         return None if left.payload == right.payload else ("files", left.payload, right.payload)
@@ -112,7 +119,7 @@ def origin_difference(left: Package, right: Package) -> tuple[str, str, str] | N
     if left.archive and right.archive and left.archive != right.archive and not _binary(left, right):
         return "archive", left.archive, right.archive
     if left.dirty or right.dirty:
-        return "uncommitted changes", f"{left.dirty} files", f"{right.dirty} files"
+        return "uncommitted changes", f"{show(left.dirty)} files", f"{show(right.dirty)} files"
     return None
 
 
@@ -121,14 +128,27 @@ def _binary(left: Package, right: Package) -> bool:
     return "binary" in (left.build, right.build)
 
 
+def _same_payload(left: Package, right: Package) -> bool:
+    return bool(left.payload) and left.payload == right.payload
+
+
+def _changed(package: Package) -> int:
+    return package.modified + package.added + package.missing
+
+
 def _patch(package: Package) -> str:
-    changed = package.modified + package.added
+    changed = _changed(package)
     return f"{changed} files{' #' + package.patch if package.patch else ''}" if changed else "0 files"
 
 
 def _origin(package: Package) -> str:
     detail = package.commit[:12] or package.archive
     return f"{package.kind} {detail}" if detail else package.kind
+
+
+def origin_text(package: Package) -> str:
+    """Version, origin and patch in one line."""
+    return f"{package.version} {_origin(package)} {_patch(package)}"
 
 
 def judge_others(named: set[str], baseline: View, candidate: View, excuses: Excuses) -> list[Remark]:
@@ -156,41 +176,9 @@ def judge_others(named: set[str], baseline: View, candidate: View, excuses: Excu
 def _difference(left: Package | None, right: Package | None) -> tuple[str, str] | None:
     if left is None or right is None:
         return show(left and left.version), show(right and right.version)
+    if left.unread or right.unread:
+        return left.unread or left.version, right.unread or right.version
     if not same_version(left.version, right.version):
         return left.version, right.version
     what = origin_difference(left, right)
     return None if what is None else (f"{left.version} ({what[0]}: {what[1]})", f"{right.version} ({what[2]})")
-
-
-def judge_ranks(side: str, members: list[tuple[str, View]]) -> list[Remark]:
-    """Do all processes of one side run the same packages? A patch applied to one environment alone shows here."""
-    remarks: list[Remark] = []
-    if not members:
-        return remarks
-    first_label, first = members[0]
-    for label, other in members[1:]:
-        packages = _unequal(first.packages or {}, other.packages or {})
-        values = [(f"torch {a.torch_version}", f"torch {b.torch_version}") for a, b in [(first, other)]
-                  if a.torch_version != b.torch_version]
-        if (first.packages is None) != (other.packages is None):
-            remarks.append(unsure("env-unrecorded", name=label, side=side))
-        differences = [(name, *texts) for name, texts in packages] + [("torch", *pair) for pair in values]
-        if differences:
-            name, here, there = differences[0]
-            remarks.append(parted("env-ranks", "rank", f"{side} {label}", here, there, side=side, first=first_label,
-                                  rank=label, what=name, count=len(differences)))
-    return remarks
-
-
-def _unequal(left: Mapping[str, Package], right: Mapping[str, Package]) -> Iterator[tuple[str, tuple[str, str]]]:
-    for name in sorted(set(left) | set(right)):
-        one, other = left.get(name), right.get(name)
-        if one == other:
-            continue
-        if one is None or other is None or one.version != other.version:
-            yield name, (show(one and one.version), show(other and other.version))
-        elif one.payload != other.payload:
-            yield name, (f"{one.version} #{one.payload}", f"{other.version} #{other.payload}")
-        else:
-            here, there = (f"{item.version} {_origin(item)} {_patch(item)}" for item in (one, other))
-            yield name, (here, there)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from .envconfig import equal
 from .envpackages import same_version
-from .envremark import SIDES, Excuses, Remark, listing, parted, remark
+from .envremark import SIDES, Excuses, Remark, listing, parted, remark, unsure
 from .envview import View, show
 
 
@@ -41,17 +42,23 @@ def judge_switches(baseline: View, candidate: View, excuses: Excuses) -> list[Re
     """Overflow and TF32 variables whose effect differs are mismatches; every other listed variable is only listed."""
     remarks: list[Remark] = []
     for name, switch in SWITCHES.items():
-        left, right = (_state(side, name, switch) for side in (baseline, candidate))
-        if left == right or (left == "" and right in switch.neutral) or (right == "" and left in switch.neutral):
-            continue
-        shown = [value if value != "" else "(does not apply)" for value in (left, right)]
-        remarks += excuses.apply(f"env:{name}", [parted("env-regime", "env", name, *shown, name=name)])
+        effects = switch_effects(baseline, candidate, name, switch)
+        if effects is not None:
+            remarks += excuses.apply(f"env:{name}", [parted("env-regime", "env", name, *effects, name=name)])
     others = [f"{name} {show(baseline.env.get(name))} -> {show(candidate.env.get(name))}"
               for name in sorted(set(baseline.env) | set(candidate.env))
               if name not in SWITCHES and baseline.env.get(name) != candidate.env.get(name)]
     if others:
         remarks.append(remark("env-variables", count=len(others), listed=listing(others)))
     return remarks
+
+
+def switch_effects(one: View, other: View, name: str, switch: Switch) -> tuple[str | None, str | None] | None:
+    """What a switch does in two processes, None where that is the same."""
+    left, right = (_state(view, name, switch) for view in (one, other))
+    if left == right or (left == "" and right in switch.neutral) or (right == "" and left in switch.neutral):
+        return None
+    return left if left != "" else "(does not apply)", right if right != "" else "(does not apply)"
 
 
 def _state(side: View, name: str, switch: Switch) -> str | None:
@@ -62,24 +69,39 @@ def _state(side: View, name: str, switch: Switch) -> str | None:
 
 
 def judge_flags(baseline: View, candidate: View, excuses: Excuses) -> list[Remark]:
-    """Numeric flags of torch. Flags of a running program and defaults read by a probe are not compared."""
+    """Numeric flags of torch.
+
+    Where one side's are those of its running program, the other's must be too: a probe's defaults, or nothing, say
+    nothing of a run. Two probes are compared for what they are, with a note. An override of torch:flags covers a side
+    that cannot record them.
+    """
+    sides = (baseline, candidate)
+    for side, one, other in zip(SIDES, sides, reversed(sides), strict=True):
+        if other.flags_in_process and not one.flags_in_process:
+            return excuses.apply("torch:flags", [unsure("env-flags-unseen", side=side)])
     if not (baseline.flags and candidate.flags):
-        return []
-    if baseline.flags_seen != candidate.flags_seen:
-        return [remark("env-flags-apart", baseline=baseline.flags_seen or "?", candidate=candidate.flags_seen or "?")]
+        seen = [one.flags_seen or "?" if one.flags else "(not recorded)" for one in sides]
+        return [remark("env-flags-apart", baseline=seen[0], candidate=seen[1])] if seen[0] != seen[1] else []
+    remarks = [] if baseline.flags_in_process else [remark("env-flags-probed")]
+    pairs: list[tuple[str, object, object]]
     pairs = [(f"torch:{name}", baseline.flags.get(name), candidate.flags.get(name)) for name in _SHARED_FLAGS]
-    for name, by_vendor in _REDUCED.items():
-        left, right = (_flag(side, by_vendor) for side in (baseline, candidate))
-        pairs.append((name, left, right))
-    remarks: list[Remark] = []
+    pairs += [(name, _flag(baseline, by_vendor), _flag(candidate, by_vendor)) for name, by_vendor in _REDUCED.items()]
     for name, left, right in pairs:
-        if left is not None and right is not None and left != right:
-            remarks += excuses.apply(name, [parted("env-regime", "env", name, left, right, name=name)])
+        if (left is None) != (right is None):
+            found = parted("env-flag-one-sided", "env", name, left, right, open_=True, name=name)
+        elif not equal(left, right):
+            found = parted("env-regime", "env", name, left, right, name=name)
+        else:
+            continue
+        remarks += excuses.apply(name, [found])
     return remarks
 
 
 def _flag(side: View, by_vendor: dict[str, str]) -> object:
+    """The flag of the side's hardware; where that is unknown, of the vendor whose switch its torch has."""
     vendors = [vendor for vendor in by_vendor if vendor in side.vendors]
+    if not side.vendors:
+        vendors = [vendor for vendor in ("npu", "cuda") if by_vendor[vendor] in side.flags][:1]
     return side.flags.get(by_vendor[vendors[0]]) if len(vendors) == 1 else None
 
 
@@ -89,15 +111,11 @@ def judge_built(baseline: View, candidate: View, excuses: Excuses) -> list[Remar
     """
     remarks: list[Remark] = []
     for side, one in zip(SIDES, (baseline, candidate), strict=True):
-        candidates = [("torch", one.built_for)] + [(name, archs) for name, (_, archs) in sorted(one.extensions.items())]
-        for name, archs in candidates:
-            unfit = [device for device in one.present if archs and not runs_on(archs, device)]
-            if unfit:
-                built, present = listing(list(archs), 6), listing(unfit, 6)
-                values = (f"built for {built}", "") if side == "baseline" else ("", f"built for {built}")
-                remarks += excuses.apply(f"extension:{name}" if name != "torch" else name, [parted(
-                    "env-arch", "architecture", name, *values, name=name, side=side, built=built, present=present)],
-                    may_differ=False)
+        for name, (built, present) in unfit(one).items():
+            values = (f"built for {built}", "") if side == "baseline" else ("", f"built for {built}")
+            remarks += excuses.apply(f"extension:{name}" if name != "torch" else name, [parted(
+                "env-arch", "architecture", name, *values, name=name, side=side, built=built, present=present)],
+                may_differ=False)
         installed = (one.packages or {}).get("torch")
         if installed and one.torch_version and not same_version(installed.version, one.torch_version):
             said = f"imports {one.torch_version}"
@@ -114,12 +132,20 @@ def judge_built(baseline: View, candidate: View, excuses: Excuses) -> list[Remar
     return remarks
 
 
+def unfit(one: View) -> dict[str, tuple[str, str]]:
+    """Torch and extensions that have no code for a device present: name -> (built for, devices)."""
+    built = [("torch", one.built_for)] + [(name, archs) for name, (_, archs) in sorted(one.extensions.items())]
+    devices = {name: [device for device in one.present if archs and not runs_on(archs, device)]
+               for name, archs in built}
+    return {name: (listing(list(archs), 6), listing(devices[name], 6)) for name, archs in built if devices[name]}
+
+
 def runs_on(archs: tuple[str, ...], device: str) -> bool:
     """Can code for `archs` run on `device`? Machine code within its major version upwards (an `a` only exactly), PTX on
     anything newer. Names that are no such architecture claim nothing.
     """
-    target = re.fullmatch(r"sm_(\d+)(\d)", device)
-    parsed = [match for arch in archs if (match := re.fullmatch(r"(sm|compute)_(\d+)(\d)([a-z]?)", arch))]
+    target = re.fullmatch(r"sm_([0-9]+)([0-9])", device)
+    parsed = [match for arch in archs if (match := re.fullmatch(r"(sm|compute)_([0-9]+)([0-9])([a-z]?)", arch))]
     if target is None or not parsed:
         return True
     major, minor = int(target[1]), int(target[2])

@@ -65,9 +65,9 @@ class Excuses:
         return None
 
     def tolerated(self, name: str) -> bool:
-        """Does a may_differ pattern cover the name?"""
-        wanted = _key(name)
-        return any(fnmatchcase(wanted, _key(pattern)) for pattern in self.rules.may_differ)
+        """Does a may_differ pattern cover the name? A package's never covers an option, nor the other way round."""
+        wanted, kind = _key(name), _kind(name)
+        return any(_kind(pattern) == kind and fnmatchcase(wanted, _key(pattern)) for pattern in self.rules.may_differ)
 
     def apply(self, name: str, remarks: Iterator[Remark] | list[Remark], *, may_differ: bool = True) -> list[Remark]:
         """`remarks` about `name`, turned into plain remarks where the difference was declared."""
@@ -84,9 +84,14 @@ class Excuses:
         return [remark("env-waived", name=name, reason=reason, baseline=left, candidate=right)]
 
 
+def _kind(name: str) -> str:
+    """The prefix that makes a name or pattern an option's, "" for a package."""
+    return next((prefix for prefix in ("env:", "config:", "torch:", "extension:") if name.startswith(prefix)), "")
+
+
 def _key(name: str) -> str:
     """Package names in their PEP 503 form (patterns too), everything else as it stands."""
-    return name if name.startswith(("env:", "config:", "torch:", "extension:")) else normal(name)
+    return name if _kind(name) else normal(name)
 
 
 def listing(items: list[str], limit: int = 12) -> str:

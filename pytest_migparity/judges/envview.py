@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """An installed distribution: see `host.envlock` for kind, payload and build."""
+    """An installed distribution: see `host.envlock` for kind, payload and build. `dirty` None: git was silent."""
 
     version: str
     kind: str = "index"
@@ -23,16 +23,24 @@ class Package:
     modified: int = 0
     added: int = 0
     checked: int = 0
-    dirty: int = 0
+    missing: int = 0
+    unchecked: int = 0
+    dirty: int | None = None
     shadowed: tuple[str, ...] = ()
+    error: str = ""
+
+    @property
+    def unread(self) -> str:
+        """Why the entry does not say what is installed, "" where it does."""
+        return self.error or ("" if self.version.strip().lower() not in ("", "none", "?", "unknown") else "no version")
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A source tree; `commit` is empty where git could not be asked."""
+    """A source tree; `commit` is empty and `dirty` None where git could not be asked."""
 
     commit: str = ""
-    dirty: int = 0
+    dirty: int | None = None
     untracked: int = 0
     repo: str = ""
     port: Mapping[str, Any] = field(default_factory=dict)
@@ -49,7 +57,9 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One lock. `packages` and `listed` are None where they were not recorded; `vendors` is empty where unknown."""
+    """One lock. `packages` and `listed` are None where they were not recorded, `rank` and `world` where no launcher set
+    them; `vendors` is empty where unknown.
+    """
 
     packages: Mapping[str, Package] | None
     env: Mapping[str, str]
@@ -67,6 +77,11 @@ class View:
     errors: tuple[tuple[str, str], ...]
     rank: int | None
     world: int | None
+
+    @property
+    def flags_in_process(self) -> bool:
+        """Are the flags those of the running program, rather than a probe's defaults or nobody's?"""
+        return bool(self.flags) and self.flags_seen == "process"
 
 
 def normal(name: str) -> str:
@@ -108,8 +123,7 @@ def view(document: object) -> View:
         flags=_mapping(torch.get("flags")), flags_seen=_text(torch.get("seen")),
         torch_version=_text(torch.get("version")), torch_cuda=_text(torch.get("cuda")),
         built_for=_texts(torch.get("built_for")), present=present, vendors=frozenset(vendors), errors=_errors(doc),
-        rank=_count(rank.get("rank")) if "rank" in rank else None,
-        world=_count(rank.get("world")) if "world" in rank else None,
+        rank=_known_count(rank.get("rank")), world=_known_count(rank.get("world")) or None,
     )
 
 
@@ -121,12 +135,13 @@ def _package(item: object) -> Package | None:
         version=item[0], kind=_text(item[1]), payload=_text(item[2]), build=_text(item[3]),
         commit=_text(more.get("commit")), archive=_text(more.get("archive")), patch=_text(more.get("patch")),
         modified=_count(more.get("modified")), added=_count(more.get("added")), checked=_count(more.get("checked")),
-        dirty=_count(more.get("dirty")), shadowed=_texts(more.get("shadowed")),
+        missing=_count(more.get("missing")), unchecked=_count(more.get("unchecked")),
+        dirty=_known_count(more.get("dirty")), shadowed=_texts(more.get("shadowed")), error=_text(more.get("error")),
     )
 
 
 def _tree(item: Mapping[str, Any]) -> Tree:
-    return Tree(_text(item.get("commit")), _count(item.get("dirty")), _count(item.get("untracked")),
+    return Tree(_text(item.get("commit")), _known_count(item.get("dirty")), _count(item.get("untracked")),
                 _text(item.get("repo")), _mapping(item.get("port")))
 
 
@@ -165,4 +180,8 @@ def _rows(value: object) -> list[Any]:
 
 
 def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+    return _known_count(value) or 0
+
+
+def _known_count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

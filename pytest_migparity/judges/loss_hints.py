@@ -29,7 +29,8 @@ def hints_of(pair: Aligned, checks: tuple[Check, ...]) -> tuple[Note, ...]:
         found.append(note("hint-data-order", order=values["order"]))
     mean = float(d.mean())
     if d.size >= 5 and abs(mean) >= RATIO_AT_LEAST and float(d.std()) <= CONSTANT_SPREAD * abs(mean):
-        found.append(note("hint-constant-ratio", ratio=float(np.exp(mean))))
+        with np.errstate(over="ignore"):
+            found.append(note("hint-constant-ratio", ratio=float(np.exp(mean))))
     if "step0" in beyond:
         found.append(note("hint-forward", step0=values["step0"]))
     elif "step0" in values:

@@ -1,14 +1,21 @@
-"""What the judge of L5 says about the evidence: steps missing, losses broken, numbering in doubt, one file twice."""
+"""What the judge of L5 says about the evidence: rows in doubt, steps missing, losses broken, numbering in doubt."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from pytest_migparity.core.evidence import Policy
-from pytest_migparity.core.verdict import Check, Note, Witness, note
+from pytest_migparity.core.verdict import Check, Note, note
 
 from .loss_checks import effective
 from .traj_align import Aligned, Series, constant_shift, ranges
+
+DOUBTFUL = frozenset({"read-repeat-differs", "read-value-twice"})
+
+
+def doubtful(notes: list[Note]) -> bool:
+    """Did a reader have to choose between values without knowing which counts? Then nobody knows what was judged."""
+    return any(item.code in DOUBTFUL for item in notes)
 
 
 def coverage_notes(pair: Aligned, a: Series, b: Series, policy: Policy) -> list[Note]:
@@ -17,8 +24,12 @@ def coverage_notes(pair: Aligned, a: Series, b: Series, policy: Policy) -> list[
     both = np.intersect1d(pair.baseline_missing, pair.candidate_missing)
     groups = (("both", both), ("baseline", np.setdiff1d(pair.baseline_missing, both)),
               ("candidate", np.setdiff1d(pair.candidate_missing, both)))
-    notes = [note("loss-missing", side=side, count=int(missing.size), steps=ranges(missing, interval))
-             for side, missing in groups if missing.size]
+    notes = []
+    for side, missing in groups:
+        if missing.size:
+            unlisted = pair.unlisted if side == "both" else 0
+            notes.append(note("loss-missing", side=side, count=int(missing.size) + unlisted,
+                              steps=ranges(missing, interval) + (", ..." if unlisted else "")))
     if notes and policy.steps is not None and a.interval == b.interval > policy.interval:
         notes.append(note("loss-sparse", interval=interval, steps=policy.steps, declared=policy.interval))
     return notes
@@ -53,26 +64,9 @@ def numbering_notes(pair: Aligned, a: Series, b: Series, checks: tuple[Check, ..
     if not shift:
         return []
     usable = (a.loss > 0) & (b.loss > 0) & np.isfinite(a.loss) & np.isfinite(b.loss)
-    by_row = np.abs(np.log(b.loss[usable] / a.loss[usable])).mean() if usable.any() else np.inf
+    by_row = np.abs(np.log(b.loss[usable]) - np.log(a.loss[usable])).mean() if usable.any() else np.inf
     by_step = np.abs(pair.d[pair.usable]).mean() if pair.usable.any() else np.inf
     limit = effective(checks, "mean")
     if pair.step.size and not by_row <= limit < by_step:
         return []
     return [note("loss-offset", offset=shift, baseline=int(a.step[0]), candidate=int(b.step[0]))]
-
-
-def identity_notes(baseline: Witness, candidate: Witness, pair: Aligned) -> tuple[list[Note], list[Note]]:
-    """(agreement that proves nothing, remarks) where both sides are bit for bit the same.
-
-    Two runs on different hardware do not produce byte-identical files (facts/loss.md: full-precision losses of another
-    vendor's chip part within 2e-7 at the first steps; log lines carry times): equal sha256 means that one file was
-    handed in twice, and a file agrees with itself whatever the port does. A rehearsal is the exception: it runs both
-    sides on one machine, bitwise repeatable by design, and is never taken for the model's verdict. Equal numbers in
-    different files stay a remark: short digits can do that honestly.
-    """
-    same_file = bool(baseline.sha256) and baseline.sha256 == candidate.sha256
-    rehearsed = baseline.producer == candidate.producer == "rehearsal"
-    if same_file and not rehearsed:
-        return [note("loss-same-file", sha256=baseline.sha256[:12])], []
-    equal = pair.usable.any() and bool(np.array_equal(pair.baseline[pair.usable], pair.candidate[pair.usable]))
-    return [], [note("loss-identical", steps=int(pair.usable.sum()))] if equal else []

@@ -50,3 +50,8 @@ def first_divergence(pair: Aligned, checks: tuple[Check, ...], floors: Floors) -
         return None
     i = int(at[0])
     return Divergence("step", int(pair.step[i]), float(pair.baseline[i]), float(pair.candidate[i]))
+
+
+def earlier(one: Divergence | None, other: Divergence | None) -> Divergence | None:
+    """Of two divergences by step the earlier; the first where they coincide."""
+    return min((each for each in (one, other) if each is not None), key=lambda each: int(each.at), default=None)

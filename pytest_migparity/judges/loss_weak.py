@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ from pytest_migparity.core.levels import LEVELS
 from pytest_migparity.core.limits import Floors, Limits, limit_for
 from pytest_migparity.core.verdict import Check, Coverage, Finding, Note, Outcome, note
 
+from .loss_notes import doubtful
 from .traj_align import align, series_of
 from .traj_stats import tail_points
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_migparity.core.evidence import Floats
 
 RUNS = 5  # facts/loss.md: at least five seeds per side
+SAME_STEPS = 20
 ALPHA = 0.05
 SPEC = LEVELS["L5"].checks["tail"]
 
@@ -68,7 +71,7 @@ def judge_weak(sides: tuple[Evidence[Trajectory], Evidence[Trajectory]], notes: 
     limit = limit_for(SPEC, limits, floors)
     tails = [np.array([_tail(run) for run in side.runs]) for side in sides]
     broken = [bool(np.isnan(tail).any()) for tail in tails]
-    reasons = [*_runs_missing(sides), *_uneven(sides, policy.steps)]
+    reasons = [*_runs_missing(sides), *_uneven(sides, policy)]
     value, blocked, outcome = math.nan, "loss-check-weak" if reasons else "", Outcome.INCONCLUSIVE
     if not reasons and broken[0] != broken[1]:
         value, outcome = math.inf, Outcome.FAIL
@@ -88,7 +91,7 @@ def judge_weak(sides: tuple[Evidence[Trajectory], Evidence[Trajectory]], notes: 
             outcome, reasons = Outcome.FAIL, [note("loss-weak-apart", **shown)]
         else:
             blocked, reasons = "loss-check-weak", [note("loss-weak-wide", **shown)]
-    if any(side.problems for side in sides):
+    if any(side.problems for side in sides) or doubtful(notes):
         outcome = Outcome.INCONCLUSIVE
     runs = [run for side in sides for run in side.runs]
     coverage = Coverage("runs", int(sum(np.isfinite(tail).sum() for tail in tails)), max(len(runs), 2 * RUNS),
@@ -106,30 +109,36 @@ def _tail(run: Recorded[Trajectory]) -> float:
 
 
 def _runs_missing(sides: tuple[Evidence[Trajectory], ...]) -> list[Note]:
-    """Sides with fewer than five *different* runs: a run handed in twice counts once."""
+    """Sides with fewer than five *different* runs: a run handed in twice counts once, in whatever file.
+
+    Runs with another seed differ in their first digits; 20 equal losses in a row are one run, however few the digits.
+    """
     notes: list[Note] = []
     seen: dict[str, str] = {}
     for side in sides:
         different = 0
         for run in side.runs:
             series = series_of(run.table)
-            same = run.witness.sha256 or ("" if series is None else series.loss.tobytes().hex())
-            if same in seen:
-                notes.append(note("loss-weak-repeated", side=side.side, name=run.witness.name, other=seen[same]))
+            marks = [run.witness.sha256] if run.witness.sha256 else []
+            if series is not None and (series.loss.size >= SAME_STEPS or not marks):
+                marks.append(sha256(series.step.tobytes() + series.loss.tobytes()).hexdigest())
+            other = next((seen[mark] for mark in marks if mark in seen), None)
+            if other is not None:
+                notes.append(note("loss-weak-repeated", side=side.side, name=run.witness.name, other=other))
                 continue
-            seen[same] = run.witness.name
+            seen.update(dict.fromkeys(marks, run.witness.name))
             different += 1
         if different < RUNS:
             notes.append(note("loss-weak-needs", side=side.side, runs=different, more=RUNS - different))
     return sorted(notes, key=lambda item: item.code != "loss-weak-needs")
 
 
-def _uneven(sides: tuple[Evidence[Trajectory], ...], steps: int | None) -> list[Note]:
+def _uneven(sides: tuple[Evidence[Trajectory], ...], policy: Policy) -> list[Note]:
     """Do all runs cover the same steps, and all that are asked for?"""
     tables = [series_of(run.table) for side in sides for run in side.runs]
     present = [table for table in tables if table is not None and table.step.size]
     if not present:
         return []
     even = all(np.array_equal(table.step, present[0].step) for table in present)
-    whole = align(present[0], present[0], steps).baseline_missing.size == 0
+    whole = align(present[0], present[0], policy.steps, policy.interval).baseline_missing.size == 0
     return [] if even and whole and len(present) == len(tables) else [note("loss-weak-uneven")]

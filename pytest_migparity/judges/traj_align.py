@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from pytest_migparity.core.evidence import Floats, Ints
 
 RANGES_SHOWN = 6
-STEPS_LISTED = 1_000_000  # missing steps are counted one by one up to here; more are as missing
+STEPS_LISTED = 100_000  # steps missing on both sides are listed up to here; beyond it they are counted
+LARGEST_STEP = 2**53  # float64 tells all steps up to here apart
+COARSEST = 1e6  # no |d| of two float64 is above 1455: digits coarser than that hide everything, and sums stay finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,8 @@ class Aligned:
     `d` is ln(candidate / baseline), +inf where only one side's loss is finite and positive, NaN where neither is.
     `digits` bounds what rounding to the printed digits alone can make of |d|: half a unit in the last place of both
     sides, relative to the loss. `usable` marks the pairs whose `d` is finite; `broken` those where one side alone is
-    non-finite or not positive.
+    non-finite or not positive. `expected` counts the steps a complete pair has; `unlisted` of them are missing on both
+    sides and in neither list.
     """
 
     step: Ints
@@ -54,25 +57,31 @@ class Aligned:
     broken: np.ndarray[tuple[int], np.dtype[np.bool_]]
     both_non_finite: Ints
     both_not_positive: Ints
-    expected: Ints
+    expected: int
+    unlisted: int
     baseline_missing: Ints
     candidate_missing: Ints
     beyond: int
 
 
-def series_of(table: Trajectory) -> Series | None:
-    """The judged column of `table`, sorted by step, the last of equal steps kept; None for a table that is no table."""
-    loss = table.columns.get("loss")
+def series_of(table: Trajectory, column: str = "loss") -> Series | None:
+    """A column of `table`, sorted by step, the last of equal steps kept; None for a table that is no table.
+
+    Of any column but the loss only the rows that hold a value: a quantum of NaN says that nothing was logged.
+    """
+    loss = table.columns.get(column)
     step = np.asarray(table.step)
     if loss is None or step.ndim != 1 or np.shape(loss) != step.shape or not np.issubdtype(step.dtype, np.integer):
         return None
-    quantum = np.asarray(table.quantum.get("loss", np.zeros(step.shape)), dtype=np.float64)
-    if quantum.shape != step.shape:
+    quantum = np.asarray(table.quantum.get(column, np.zeros(step.shape)), dtype=np.float64)
+    if quantum.shape != step.shape or (step.size and not -LARGEST_STEP <= step.min() <= step.max() <= LARGEST_STEP):
         return None
     values, step = np.asarray(loss, dtype=np.float64), step.astype(np.int64)
     order = np.argsort(step, kind="stable")
     last = np.append(np.diff(step[order]) != 0, True) if step.size else np.zeros(0, dtype=bool)
     rows = order[last]
+    if column != "loss":
+        rows = rows[~np.isnan(quantum[rows])]
     return Series(step[rows], values[rows], np.abs(np.nan_to_num(quantum[rows])), max(1, int(table.interval)))
 
 
@@ -86,12 +95,12 @@ def last_expected(baseline: Series, candidate: Series, steps: int | None) -> int
 def align(baseline: Series, candidate: Series, steps: int | None = None, interval: int = 1) -> Aligned:
     """Pair the two sides by step, never by row.
 
-    `steps` is how many training steps must be covered, every `interval`-th of them from the first that a log of that
-    interval has: what lies beyond is left out and counted in `beyond`. Without
-    it every step either side logged is expected, and those that both sides skipped: a distance wider than either
-    side's usual interval is a hole.
+    `steps` is how many training steps must be covered; what lies beyond is left out and counted in `beyond`. Of them
+    every `interval`-th is expected, or as many as the logs themselves print where that is more often: a declaration
+    that is too wide never excuses a step. Without `steps` every step either side logged is expected, and those that
+    both sides skipped: a distance wider than either side's usual interval is a hole.
     """
-    last = last_expected(baseline, candidate, steps)
+    last = last_expected(baseline, candidate, None if steps is None else min(steps, LARGEST_STEP))
     beyond = sum(int(np.count_nonzero(side.step > last)) for side in (baseline, candidate)) if last is not None else 0
     a, b = baseline.within(last), candidate.within(last)
     step, rows_a, rows_b = np.intersect1d(a.step, b.step, assume_unique=True, return_indices=True)
@@ -108,29 +117,48 @@ def align(baseline: Series, candidate: Series, steps: int | None = None, interva
     broken = (good_a != good_b) & ~same_print | (finite_a != finite_b)
     d = np.where(usable, d, np.where(broken, np.inf, np.nan))
     neither = ~usable & ~broken
-    expected = _expected(a, b, last, interval)
+    union = np.union1d(a.step, b.step)
+    holes, count = _holes(*_grid(a, b, union, last, interval))
     return Aligned(
-        step=step, baseline=left, candidate=right, d=d, digits=np.nan_to_num(digits, nan=np.inf),
+        step=step, baseline=left, candidate=right, d=d,
+        digits=np.minimum(np.nan_to_num(digits, nan=COARSEST), COARSEST),
         quantum_a=2 * half_a, quantum_b=2 * half_b, usable=usable, broken=broken,
         both_non_finite=step[neither & ~finite_a & ~finite_b],
-        both_not_positive=step[neither & finite_a & finite_b], expected=expected,
-        baseline_missing=np.setdiff1d(expected, a.step), candidate_missing=np.setdiff1d(expected, b.step),
-        beyond=beyond,
+        both_not_positive=step[neither & finite_a & finite_b], expected=union.size + count,
+        unlisted=count - holes.size,
+        baseline_missing=np.union1d(np.setdiff1d(union, a.step), holes),
+        candidate_missing=np.union1d(np.setdiff1d(union, b.step), holes), beyond=beyond,
     )
 
 
-def _expected(a: Series, b: Series, last: int | None, interval: int) -> Ints:
-    """The steps a complete pair of logs has. A log starts at 0, at 1, or at its first interval."""
-    union = np.union1d(a.step, b.step)
-    if last is not None:
-        first = int(union[0]) if union.size and union[0] in (0, 1, interval) else min(1, interval)
-        return np.union1d(union, np.arange(first, min(last, first + STEPS_LISTED) + 1, interval))
-    if union.size < 2:
-        return union
-    usual = max(a.interval, b.interval)
-    gaps = np.flatnonzero(np.diff(union) > usual)
-    holes = [np.arange(union[i] + usual, min(union[i + 1], union[i] + STEPS_LISTED), usual) for i in gaps[:100]]
-    return np.union1d(union, np.concatenate(holes)) if holes else union
+def _grid(a: Series, b: Series, union: Ints, last: int | None, interval: int) -> tuple[Ints, int]:
+    """(points, stride): between two of the points every stride-th step is missing; `union` is what either side logged.
+
+    With a recipe the points are those of its steps that were logged, and its two ends. A log starts at 0, at 1, or at
+    its first interval (10, or 9 where steps count from 0), and goes on from there by that interval.
+    """
+    if last is None:
+        return union, max(a.interval, b.interval)
+    stride = max(1, min(interval, LARGEST_STEP, *(side.interval for side in (a, b) if side.step.size > 1)))
+    phases, counts = np.unique(union % stride, return_counts=True)
+    phase = int(phases[np.argmax(counts)]) if union.size else 1
+    first = phase if phase == stride - 1 else 1
+    if phase == 0:
+        first = stride if union[0] > 0 else 0
+    total = max(0, (last - first) // stride + 1)
+    logged = union[(union >= first) & (union % stride == first % stride)]
+    return np.concatenate([[first - stride], logged, [first + stride * total]]).astype(np.int64), stride
+
+
+def _holes(points: Ints, stride: int) -> tuple[Ints, int]:
+    """(the first of the steps that are missing between `points`, how many are missing in all)."""
+    if points.size < 2:
+        return np.zeros(0, dtype=np.int64), 0
+    number = (np.diff(points) - 1) // stride
+    ends = np.cumsum(number)
+    listed = np.diff(np.minimum(np.append(0, ends), STEPS_LISTED))
+    nth = np.arange(1, listed.sum() + 1) - np.repeat(np.cumsum(listed) - listed, listed)
+    return np.repeat(points[:-1], listed) + stride * nth, int(ends[-1])
 
 
 def head_missing(a: Series, b: Series) -> bool:
@@ -152,7 +180,9 @@ def ranges(steps: Ints, interval: int = 1) -> str:
     """Step numbers as text: `3-7, 12, 40-100`, at most a handful of ranges."""
     if not steps.size:
         return ""
-    breaks = np.flatnonzero(np.diff(steps) > interval) + 1
-    parts = [f"{run[0]}-{run[-1]}" if run.size > 1 else f"{run[0]}" for run in np.split(steps, breaks)]
-    more = len(parts) - RANGES_SHOWN
-    return ", ".join(parts[:RANGES_SHOWN]) + (f", ... ({more} more)" if more > 0 else "")
+    breaks = np.flatnonzero(np.diff(steps) > interval)
+    firsts, lasts = steps[np.append(0, breaks + 1)], steps[np.append(breaks, -1)]
+    shown = zip(firsts[:RANGES_SHOWN].tolist(), lasts[:RANGES_SHOWN].tolist(), strict=True)
+    parts = [f"{first}-{last}" if last > first else f"{first}" for first, last in shown]
+    more = firsts.size - RANGES_SHOWN
+    return ", ".join(parts) + (f", ... ({more} more)" if more > 0 else "")

@@ -99,7 +99,8 @@ def resolutions(pair: Aligned) -> dict[str, float]:
     figures["first3"], figures["mean"] = float(digits[:3].max()), float(digits.mean())
     if digits.size >= TAIL_POINTS:
         figures["tail"] = float(digits[-tail_points(digits.size):].mean())
-        figures["drift"] = float(np.dot(np.abs(slope_weights(pair.step[kept].astype(np.float64))), digits))
+        weights = np.abs(slope_weights(pair.step[kept].astype(np.float64)))
+        figures["drift"] = float(np.dot(weights[weights > 0], digits[weights > 0]))
     sides = ((pair.baseline[kept], pair.quantum_a[kept]), (pair.candidate[kept], pair.quantum_b[kept]))
     if digits.size >= TAIL_POINTS:
         figures["spearman"] = _attenuation(*(tie_reliability(loss) for loss, _ in sides))
@@ -127,7 +128,8 @@ def difference_reliability(loss: Floats, quantum: Floats) -> float:
     density is w / 2h per unit, so the rank errs with variance (w / 2h)^2 h^2 / 6 = w^2 / 24, against (n^2 - 1) / 12
     of all ranks: reliability 1 - mean(w^2 - 1) / (2 (n^2 - 1)), not below 0.
     """
-    width = quantum / loss
+    with np.errstate(over="ignore"):
+        width = quantum / loss
     change = np.diff(np.log(loss))
     half = (width[1:] + width[:-1]) / 2
     ordered = np.sort(change)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 
 from pytest_migparity.core.verdict import note
 
@@ -13,8 +14,8 @@ from .rows import NON_FINITE, NUMBER, STEP, Rows
 STEP_NAMES = ("step", "steps", "global_step", "iteration", "iterations", "iter", "current_steps", "train/global_step",
               "trainer/global_step", "_step")
 DELIMITERS = (",", "\t", ";", "|")
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3}){1,10}(?:\.\d{0,40})?")
-_DECIMAL_COMMA = re.compile(r"[+-]?\d{1,40},\d{1,40}(?:[eE][+-]?\d{1,4})?")
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3}){1,10}(?:\.\d{0,40})?", re.ASCII)
+_DECIMAL_COMMA = re.compile(r"[+-]?\d{1,40},\d{1,40}(?:[eE][+-]?\d{1,4})?", re.ASCII)
 CELL_LIMIT = 1 << 17
 
 
@@ -49,6 +50,7 @@ class CsvReader:
                                 remedy="rename the column that holds the step")
             header, step = ["step", "loss", *(f"column {i}" for i in range(3, len(header) + 1))], 0
         else:
+            _refuse_twins(header, step, name, lines[0][0])
             lines = lines[1:]
         found = Rows()
         if not text.endswith("\n"):
@@ -90,6 +92,16 @@ def _split(line: str, delimiter: str) -> list[str]:
 def _step_column(header: list[str]) -> int | None:
     names = [cell.lower() for cell in header]
     return next((names.index(known) for known in STEP_NAMES if known in names), None)
+
+
+def _refuse_twins(header: list[str], step: int, name: str, line: int) -> None:
+    """ReadError for two columns of one name, or two steps: which of them counts, nothing says."""
+    steps = header[step].lower()
+    named = Counter(steps if cell.lower() == steps else cell for cell in header if cell)
+    twin, count = named.most_common(1)[0]
+    if count > 1:
+        raise ReadError(name, line=line, found=f"{count} columns named {shown(twin)}", expected="each name once",
+                        remedy="keep the one that is meant, or give the others another name")
 
 
 def _is_number(text: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 from pytest_migparity.core.verdict import note
@@ -12,6 +13,12 @@ from .loss_csv import STEP_NAMES
 from .rows import Rows
 
 LINE_LIMIT = 1 << 20
+
+
+class _Record(dict[str, Any]):
+    """One object, and a key that it holds more than once."""
+
+    twice: str | None = None
 
 
 class JsonlReader:
@@ -40,6 +47,9 @@ class JsonlReader:
                     break
                 raise ReadError(name, line=number, found=shown(line), expected="one JSON object per line",
                                 remedy="correct or remove the line")
+            if record.twice is not None:
+                raise ReadError(name, line=number, found=f"the key {shown(record.twice)} more than once",
+                                expected="each key once", remedy="keep the one that is meant")
             key = _step_key(record)
             if key is None:
                 without += 1
@@ -53,17 +63,24 @@ class JsonlReader:
         return found
 
 
-def _record(line: str) -> dict[str, Any] | None:
+def _pairs(pairs: list[tuple[str, Any]]) -> _Record:
+    record = _Record(pairs)
+    if len(record) < len(pairs):
+        record.twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+    return record
+
+
+def _record(line: str) -> _Record | None:
     if len(line) > LINE_LIMIT or not line.lstrip().startswith("{"):
         return None
     try:
-        record = json.loads(line, parse_float=str, parse_int=str, parse_constant=str)
+        record = json.loads(line, parse_float=str, parse_int=str, parse_constant=str, object_pairs_hook=_pairs)
     except (ValueError, RecursionError):
         return None
-    return record if isinstance(record, dict) else None
+    return record if isinstance(record, _Record) else None
 
 
-def _step_key(record: dict[str, Any]) -> str | None:
+def _step_key(record: _Record) -> str | None:
     return next((key for key in STEP_NAMES if isinstance(record.get(key), str)), None)
 
 

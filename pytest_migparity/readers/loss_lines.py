@@ -10,8 +10,9 @@ from pytest_migparity.core.verdict import note
 from .rows import NON_FINITE, NUMBER, Rows
 
 RECORD_LIMIT = 1 << 14  # characters of one record that are looked at
-_LINGBOT = re.compile(r"\bStep (\d{1,12})/\d{1,12}, Epoch \d{1,9}\b")
-_MEGATRON = re.compile(r"\biteration {1,12}(\d{1,12})/ {0,12}\d{1,12} ?\|")
+# more digits than a step has: `rows` refuses such a step by its line, a pattern would pass over it
+_LINGBOT = re.compile(r"\bStep (\d{1,30})/\d{1,30}, Epoch \d{1,9}\b", re.ASCII)
+_MEGATRON = re.compile(r"\biteration {1,12}(\d{1,30})/ {0,12}\d{1,30} ?\|", re.ASCII)
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _BLANKS = re.compile(r"[ _]+")
 SHORT = {"lm_loss": "loss", "learning_rate": "lr", "number_of_skipped_iterations": "skipped",
@@ -73,8 +74,8 @@ def _collect(text: str, name: str, pattern: re.Pattern[str], cells: Callable[[st
         record = text[match.end(): min(after if end < 0 else end, match.end() + RECORD_LIMIT)]
         row: dict[str, str] = {}
         for key, value, ended in cells(record):
-            if ended or not cut:
-                row.setdefault(key, value)
+            if (ended or not cut) and row.setdefault(key, value) != value:
+                found.twice.setdefault(key, line)
         if cut and "loss" not in row:
             found.dropped += 1
             found.notes.append(note("read-torn-line", file=name, line=line))

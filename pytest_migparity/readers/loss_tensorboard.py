@@ -45,14 +45,23 @@ def read_events(files: Mapping[str, bytes], *, column: str = "loss", step_offset
 
 def _read(run: Path, name: str, column: str, step_offset: int) -> Reading:
     accumulator = _accumulator(run, name)
-    accumulator.Reload()
+    try:
+        accumulator.Reload()
+    except Exception as error:  # a foreign parser over a foreign file: protobuf's DecodeError, and what lies behind it
+        raise ReadError(name, found=f"an event that does not parse ({type(error).__name__})",
+                        expected="TensorBoard event files", remedy="fetch the file again, or hand in the text log"
+                        ) from error
     rows = Rows()
     tags: list[str] = sorted(accumulator.Tags()["scalars"])
     if not tags:
         raise ReadError(name, found="event files without a scalar", expected="the training loss as a scalar",
                         remedy="is it the training run's folder, and was it copied whole?")
     names = {tag: _column(tag, tags) for tag in tags}
-    judged = next((tag for tag in tags if column in (tag, names[tag])), None)
+    short = [tag for tag in tags if names[tag] == column]
+    if len(short) > 1:
+        raise UserError(f"{name}: the scalars {', '.join(short[:5])} may each be {column!r}; "
+                        'name one in the manifest: column = "..."')
+    judged = column if column in tags else next(iter(short), None)
     judged = judged or next((tag for known in LOSS_NAMES if column == "loss" for tag in tags if tag == known), None)
     if judged is None:
         raise UserError(f"{name}: there is no scalar {column!r}; {did_you_mean(column, tags)}; "

@@ -18,13 +18,15 @@ from .errors import ReadError, shown
 if TYPE_CHECKING:
     from pytest_migparity.core.evidence import Floats, Ints
 
-NUMBER = re.compile(r"[+-]?(?:(\d{1,400})(?:\.(\d{0,400}))?|\.(\d{1,400}))(?:[eE]([+-]?\d{1,4}))?")
+NUMBER = re.compile(r"[+-]?(?:(\d{1,400})(?:\.(\d{0,400}))?|\.(\d{1,400}))(?:[eE]([+-]?\d{1,4}))?", re.ASCII)
 NON_FINITE = {"nan": "nan", "inf": "inf", "infinity": "inf", "+inf": "inf", "+infinity": "inf", "-inf": "-inf",
               "-infinity": "-inf", "-nan": "nan", "nan(ind)": "nan", "-nan(ind)": "nan", "null": "", "none": "", "": ""}
-STEP = re.compile(r"(\d{1,15})(?:\.0{0,6})?")
+STEP = re.compile(r"(\d{1,15})(?:\.0{0,6})?", re.ASCII)
+LARGEST_STEP = 10**15  # what STEP reads lies below; float64 still tells such steps apart
 FINEST_SHARE = 0.9
 OTHER_COLUMNS = 64  # beside the judged one: enough for every log seen, and a bound for a hostile one
 FULL_DECIMALS = 8  # floats printed in full have about as many or more
+LOGGED_ONCE = 0.05  # a resumed log prints most steps once; below this share the whole log is there twice
 
 
 @dataclass(slots=True)
@@ -32,7 +34,8 @@ class Rows:
     """What a reader found, as printed, in file order: each row's step, line number (from 1) and cells by column.
 
     `open_end` names the column ("step" for the step) whose last cell touches the end of a file without a final newline,
-    so that it may have been cut. `dropped` and `repaired` count rows the reader itself gave up or mended.
+    so that it may have been cut. `dropped` and `repaired` count rows the reader itself gave up or mended. `twice` names
+    the columns that one row printed again with another value, with the first line where that happened.
     """
 
     step: list[str] = field(default_factory=list)
@@ -42,6 +45,7 @@ class Rows:
     dropped: int = 0
     repaired: int = 0
     open_end: str = ""
+    twice: dict[str, int] = field(default_factory=dict)
 
     def add(self, line: int, step: str, cells: Mapping[str, str]) -> None:
         """Append one row."""
@@ -58,15 +62,21 @@ def build(rows: Rows, name: str, column: str, step_offset: int) -> tuple[Traject
     """(trajectory, notes, rows repaired, rows dropped) of what a reader found.
 
     `column` becomes the judged `loss`. Rows without a value in it are dropped and reported, NaN and Inf are kept. Of
-    repeated steps the last in file order is kept. Raises ReadError for a value that is no number, UserError for a
-    column that is not there.
+    repeated steps the last in file order is kept. In the other columns a cell that is empty, or no number, has the
+    quantum NaN: nothing was logged there, which is not a logged NaN. Raises ReadError for a value that is no number,
+    UserError for a column that is not there and a step_offset that leads out of the steps.
     """
+    if abs(step_offset) > LARGEST_STEP:
+        raise UserError(f"{name}: step_offset = {step_offset} is no distance between steps; "
+                        "give the number to subtract, 0 or 1 as a rule")
     if not rows.step:
         raise ReadError(name, found="no row of the expected form", expected="at least one step with its loss",
                         remedy="did the run reach its first step, and is it the log of this format?")
     known = rows.columns()
     judged = _judged(known, name, column)
     notes, dropped = list(rows.notes), rows.dropped
+    if judged in rows.twice:
+        notes.append(note("read-value-twice", file=name, column=judged, line=rows.twice[judged]))
     cells, line = [row.get(judged, "") for row in rows.cells], rows.line
     if rows.open_end == "step" or (rows.open_end == judged and _maybe_cut(cells)):
         notes.append(note("read-open-end", file=name, line=line[-1]))
@@ -90,7 +100,9 @@ def build(rows: Rows, name: str, column: str, step_offset: int) -> tuple[Traject
     values, places = _numbers([cells[i].strip() for i in index], name, judged, [line[i] for i in index])
     columns, quantum = {"loss": values}, {"loss": places}
     for key in [key for key in known if key not in ("loss", judged)][:OTHER_COLUMNS]:
-        columns[key], quantum[key] = _numbers([rows.cells[i].get(key, "").strip() for i in index], name, key)
+        texts = [rows.cells[i].get(key, "").strip() for i in index]
+        columns[key], quantum[key] = _numbers(texts, name, key)
+        quantum[key][[not _is_printed(text) for text in texts]] = np.nan
     step = step[chosen]
     table = Trajectory(step, columns, quantum, usual_interval(step))
     return table, [*notes, *repeat_notes], rows.repaired, dropped + gone
@@ -100,11 +112,17 @@ def _judged(columns: Mapping[str, None], name: str, column: str) -> str:
     """The column to judge: exactly, or by case and the usual spellings of a training loss."""
     if column in columns:
         return column
-    folded = {key.strip().lower(): key for key in reversed(list(columns))}
+    folded: dict[str, list[str]] = {}
+    for key in columns:
+        folded.setdefault(key.strip().lower(), []).append(key)
     spellings = (column.lower(), *LOSS_NAMES) if column == "loss" else (column.lower(),)
     for spelling in spellings:
-        if spelling in folded:
-            return folded[spelling]
+        found = folded.get(spelling, [])
+        if len(found) > 1:
+            raise UserError(f"{name}: the columns {', '.join(map(shown, found[:5]))} may each be {column[:60]!r}; "
+                            'name one in the manifest: column = "..."')
+        if found:
+            return found[0]
     ends = [key for key in columns if key.endswith((f" - train/{column}", f" - {column}"))]
     if len(ends) == 1:  # a chart of one run, exported by wandb
         return ends[0]
@@ -119,11 +137,20 @@ LOSS_NAMES = ("lm loss", "train/loss", "train_loss", "training/loss", "training 
 
 def _step(text: str, name: str, line: int) -> int:
     """A printed step number: `12`, `12.0`, `12/100`."""
-    match = STEP.fullmatch(text.split("/", 1)[0].strip().replace(",", ""))
+    number = text.split("/", 1)[0].strip().replace(",", "")
+    match = STEP.fullmatch(number)
+    if match is None and number.lstrip("-").isdecimal():
+        raise ReadError(name, line=line, found=f"step {shown(text)}", expected=f"a step from 0 to below {LARGEST_STEP}",
+                        remedy="is it the column of the steps, and is the line whole?")
     if match is None:
         raise ReadError(name, line=line, found=f"step {shown(text)}", expected="a whole number",
                         remedy="an abbreviated step (1K) cannot be recovered: log the number itself")
     return int(match.group(1))
+
+
+def _is_printed(text: str) -> bool:
+    """Is there a value in this cell, a NaN or Inf included?"""
+    return NUMBER.fullmatch(text) is not None or bool(NON_FINITE.get(text.lower()))
 
 
 def _maybe_cut(cells: Sequence[str]) -> bool:
@@ -185,6 +212,8 @@ def _last_of_each(step: Ints, cells: list[str], name: str) -> tuple[Ints, list[N
 
     After a resume a log holds the later steps of the earlier run, then repeats them (casebook C98). Where the resumed
     run ended earlier than the first one, the rows beyond its end belong to a run that was given up: dropped too.
+    Nothing says which value counts where a step comes twice in a row with two values (ranks), or where the whole log is
+    there twice (two runs, or ranks in blocks): `read-repeat-differs`, on which no judge relies.
     """
     rows = np.arange(step.size)
     if step.size < 2 or bool(np.all(np.diff(step) > 0)):
@@ -204,7 +233,10 @@ def _last_of_each(step: Ints, cells: list[str], name: str) -> tuple[Ints, list[N
         gone = int(stale.sum())
         keep = keep[~stale]
     same = np.flatnonzero(np.diff(step) == 0)
-    differ = [int(i) for i in same if cells[i] != cells[i + 1]]
+    differ = [int(i) for i in same if _differ(cells[i], cells[i + 1])]
+    if not differ and np.count_nonzero(np.unique(step, return_counts=True)[1] == 1) <= LOGGED_ONCE * order[last].size:
+        pairs = zip(order[:-1].tolist(), order[1:].tolist(), strict=True)
+        differ = [i for i, j in pairs if step[i] == step[j] and _differ(cells[i], cells[j])]
     if back.size:
         notes.append(note("read-resumed", file=name, restarts=int(back.size), step=int(step[back[0]]),
                           rows=repeated - int(same.size)))
@@ -215,6 +247,14 @@ def _last_of_each(step: Ints, cells: list[str], name: str) -> tuple[Ints, list[N
     if differ:
         notes.append(note("read-repeat-differs", file=name, rows=len(differ), step=int(step[differ[0]])))
     return keep, notes, repeated + gone
+
+
+def _differ(one: str, other: str) -> bool:
+    """Do two cells print different values? 0.5 and 0.50 do not."""
+    if one.strip() == other.strip():
+        return False
+    numbers = [float(cell) if NUMBER.fullmatch(cell.strip()) else None for cell in (one, other)]
+    return None in numbers or numbers[0] != numbers[1]
 
 
 def usual_interval(step: Ints) -> int:

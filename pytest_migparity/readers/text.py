@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import unicodedata
 
 from pytest_migparity.core.verdict import Note, note
 
@@ -19,6 +20,7 @@ MAGIC = (
     (b"\x80\x04", "a Python pickle"), (b"\x80\x05", "a Python pickle"), (b"SQLite format 3", "an SQLite database"),
 )
 LOG = "a training log as text"
+_WIDE = re.compile(r"(?![0-9])\d")  # digits of another script, full-width ones (U+FF10) above all
 _ANSI = re.compile(r"\x1b\[[0-9;?]{0,32}[A-Za-z]")
 _EVENTS = re.compile(rb".{8}.{4}\x09.{8}[\x10\x1a\x2a]", re.DOTALL)  # length, CRC, wall_time, then step or version
 
@@ -32,7 +34,7 @@ def decode(data: bytes, name: str) -> tuple[str, list[Note]]:
     """The text of `data` with unix line ends and no terminal codes, and a note for each thing that was undone.
 
     UTF-8 with or without BOM and UTF-16 with BOM are read; GBK (GB 18030) where UTF-8 fails. A last character torn by
-    truncation is dropped. Raises ReadError for empty, oversized and binary data.
+    truncation is dropped; full-width digits become plain ones. Raises ReadError for empty, oversized and binary data.
     """
     if not data.strip(b" \t\r\n\x00\xef\xbb\xbf"):
         what = "an empty file" if not data else f"{len(data)} bytes without a single character"
@@ -47,6 +49,10 @@ def decode(data: bytes, name: str) -> tuple[str, list[Note]]:
     plain = _ANSI.sub("", text)
     if plain != text:
         notes.append(note("read-ansi", file=name))
+    if not plain.isascii():
+        plain, count = _WIDE.subn(lambda match: str(unicodedata.decimal(match[0])), plain)
+        if count:
+            notes.append(note("read-wide-digits", file=name, digits=count))
     return plain.replace("\r\n", "\n").replace("\r", "\n"), notes
 
 

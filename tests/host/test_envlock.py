@@ -109,6 +109,26 @@ def test_added_and_missing_files_are_counted(tmp_path, entry):
     assert (details["checked"], details["missing"], details["added"]) == (1, 1, 1)
 
 
+def test_two_hosts_that_lack_other_files_have_other_patches(tmp_path, entry):
+    """The number of missing files is the same; which they are is in the digest."""
+    patches = []
+    for index, name in enumerate(("model.py", "__init__.py")):
+        site = install(tmp_path / str(index))
+        (site / "lib" / name).unlink()
+        details = entry(site, named=["lib"])[4]
+        assert details["missing"] == 1
+        patches.append(details["patch"])
+    assert len(set(patches)) == 2
+
+
+@pytest.mark.parametrize("metadata", ["Name: lib\n", "Name: lib\nVersion:\n"])
+def test_a_package_without_a_version_says_so_and_states_none(tmp_path, entry, metadata):
+    site = install(tmp_path / "a")
+    (site / "lib-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\n" + metadata)
+    found = entry(site)
+    assert (found[0], found[4]["error"]) == ("", "its metadata states no version")
+
+
 def test_an_untouched_package_says_how_many_files_were_checked(tmp_path, entry):
     assert entry(install(tmp_path / "a"), named=["lib"])[4] == {"checked": 2}
 

@@ -286,7 +286,7 @@ def test_several_runs_in_strict_mode_are_refused():
     Trajectory(np.zeros((2, 2), dtype=int), {"loss": np.zeros((2, 2))}, {}),
 ])
 def test_malformed_tables_raise_nothing(broken):
-    finding = judge(broken, table(CURVE))
+    finding = judge(broken, table(CURVE * (1 + 1e-9)))
     assert finding.outcome is (Outcome.PASS if broken.columns and broken.step is STEPS and not broken.quantum
                                else Outcome.INCONCLUSIVE)
 
@@ -317,10 +317,11 @@ def test_a_zero_floor_counts_as_none():
 
 
 def test_mean_alone_beyond_its_cap_fails():
-    # limits loose enough that only mean can object
-    loose = {name: Declared(0.0 if name in ("spearman", "order") else 1.0, "marker") for name in LIMITS} | {
+    # limits loose enough that only mean can object: sd of 2e-2, equal at first, whole periods
+    loose = {name: Declared(spec.cap, "marker") for name, spec in LEVELS["L5"].checks.items()} | {
         "mean": Declared(1e-3, "marker")}
-    swing = 0.05 * np.sin(2 * np.pi * STEPS / 10)
+    swing = 2e-2 * np.sin(2 * np.pi * STEPS / 10)
+    swing[:3] = 0.0
     finding = judge(table(CURVE), table(CURVE * np.exp(swing)), limits=loose)
     assert violated(finding) == {"mean"}
     assert finding.outcome is Outcome.FAIL

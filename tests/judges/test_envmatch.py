@@ -28,7 +28,7 @@ def lock(packages=None, **sections):
 
 
 def side(name, *documents, problems=()):
-    witness = Witness(name, "real", "env.json", "0" * 64)
+    witness = Witness(name, "real", "env.json", name[0] * 64)
     runs = (Recorded(EnvLock(tuple(documents)), witness),) if documents else ()
     return Evidence(name, "env", runs, problems=problems)
 
@@ -153,9 +153,11 @@ def test_binary_packages_from_git_are_held_to_their_commit(right, outcome):
 
 
 @pytest.mark.parametrize("left, right, outcome", [
-    ({"commit": "1" * 40}, {"commit": "1" * 40}, PASS),
-    ({"commit": "1" * 40}, {"commit": "2" * 40}, FAIL),
-    ({"commit": "1" * 40}, {"commit": "1" * 40, "dirty": 2}, FAIL),
+    ({"commit": "1" * 40, "dirty": 0}, {"commit": "1" * 40, "dirty": 0}, PASS),
+    ({"commit": "1" * 40, "dirty": 0}, {"commit": "2" * 40, "dirty": 0}, FAIL),
+    ({"commit": "1" * 40, "dirty": 0}, {"commit": "1" * 40, "dirty": 2}, FAIL),
+    ({"commit": "1" * 40}, {"commit": "1" * 40}, OPEN),  # nobody asked git for changes
+    ({"commit": "1" * 40, "dirty": 0}, {"commit": "1" * 40}, OPEN),
     ({}, {}, OPEN),
 ])
 def test_editable_installs_are_their_commit_and_nothing_uncommitted(left, right, outcome):
@@ -172,12 +174,65 @@ def test_the_same_patch_on_both_sides_is_the_same_code():
     assert judge(lock(sized), lock(sized)).outcome is OPEN
 
 
+GONE = {"missing": 12}
+
+
+@pytest.mark.parametrize("left, right, outcome", [
+    (package(), package(**GONE), FAIL),                                      # the same wheel, twelve files less
+    (package(**GONE), package(missing=11), FAIL),
+    (package(**GONE), package(**GONE), OPEN),                                # which twelve?
+    (package(patch="pp", **GONE), package(patch="pp", **GONE), PASS),        # the same twelve
+    (package(patch="pp", **GONE), package(patch="qq", **GONE), FAIL),
+    (package(checked=9, unchecked=3), package(checked=12), PASS),            # said, not judged: as an unnamed package
+])
+def test_files_that_are_gone_are_a_difference_of_the_code(left, right, outcome):
+    finding = judge(lock(left), lock(right))
+    assert finding.outcome is outcome
+    assert judge(lock(right), lock(left)).outcome is outcome
+
+
+def test_files_that_were_not_checked_are_named():
+    finding = judge(lock(package(checked=9, unchecked=3)), lock(package(checked=12)))
+    assert [item.params["side"] for item in finding.notes if item.code == "env-unverified"] == ["baseline"]
+
+
+@pytest.mark.parametrize("entry", [
+    ["1.0", "?", "", "?", {"error": "boom"}], ["", "index", "", "pure"], ["None", "index", "aa", "pure"],
+    ["?", "index", "aa", "pure"], ["unknown", "index", "aa", "pure"], ["odd version", "index", "aa", "pure"],
+    ["１.０", "index", "aa", "pure"],
+])
+@pytest.mark.parametrize("wanted", ["*", ">=0"])
+def test_a_package_that_could_not_be_read_never_passes(entry, wanted):
+    """Equal nonsense on both sides is no equal version, and nonsense against a version is no proof of another one."""
+    for right in (entry, ["1.0", "index", "aa", "pure"]):
+        for sides in ((entry, right), (right, entry)):
+            found = judge(*(lock({"transformers": one}) for one in sides), must={"transformers": wanted})
+            known = entry[0] in ("odd version", "１.０") and right is not entry
+            assert found.outcome is (FAIL if known else OPEN)
+            assert codes(found) & {"env-package-unread", "env-bad-version"}
+
+
+def test_a_package_that_could_not_be_read_can_be_declared_for_the_candidate_alone():
+    sides = [lock(), lock(package("", "?", error="boom"))]
+    assert judge(*sides, overrides={"transformers": "vendored"}).outcome is PASS
+    assert judge(*reversed(sides), overrides={"transformers": "vendored"}).outcome is OPEN
+
+
+@pytest.mark.parametrize("payloads, state, outcome", [
+    (("aa", "bb"), {}, OPEN), (("aa", "aa"), {}, PASS), (("aa", "bb"), {"commit": "1" * 40}, OPEN),
+    (("aa", "bb"), {"commit": "1" * 40, "dirty": 0}, PASS), (("", ""), {}, OPEN),
+])
+def test_a_build_from_a_local_folder_is_known_by_its_files_or_its_commit(payloads, state, outcome):
+    sides = [lock(package(kind="local", build="binary", payload=one, **state)) for one in payloads]
+    assert judge(*sides).outcome is outcome
+
+
 def test_a_second_copy_on_the_path_leaves_it_open():
     assert judge(lock(), lock(package(shadowed=["4.51.0"]))).outcome is OPEN
     assert judge(lock(), lock(package(shadowed=["4.57.3"]))).outcome is PASS
 
 
-@pytest.mark.parametrize("wanted", ["4.57.3.x", "newest", ">=", "=>4"])
+@pytest.mark.parametrize("wanted", ["4.57.3.x", "newest", ">=", "=>4", "４.57.3"])
 def test_a_rule_that_cannot_be_read_never_passes(wanted):
     assert judge(lock(), lock(), must={"transformers": wanted}).outcome is OPEN
 
@@ -206,6 +261,27 @@ def test_an_override_of_the_candidate_does_not_excuse_the_baseline():
 
 def test_may_differ_does_not_soften_a_name_that_must_match():
     assert judge(lock(), lock(package("4.51.0")), may_differ=("*",)).outcome is FAIL
+
+
+@pytest.mark.parametrize("pattern, waived", [
+    ("torch*", False), ("c*", False), ("*", False), ("env*", False), ("?orch:*", False), ("*:*", False),
+    ("torch:*", True), ("config:train.*", True), ("env:*", True),
+])
+def test_a_pattern_for_packages_never_waives_an_option(pattern, waived):
+    """Three locks that differ in one option each: a pattern waives those of the prefix that it spells out."""
+    options = {
+        "torch:": [lock(torch=torch(matmul_precision=value), cuda=GPU) for value in ("highest", "high")],
+        "config:": [lock(configs={"train": config(lr=value)}) for value in (1, 2)],
+        "env:": [lock(env={"NVIDIA_TF32_OVERRIDE": value}, cuda=GPU) for value in "01"],
+    }
+    for prefix, sides in options.items():
+        expected = PASS if waived and pattern.startswith(prefix) else FAIL
+        assert judge(*sides, may_differ=(pattern,)).outcome is expected, prefix
+
+
+def test_a_pattern_for_options_never_waives_a_package():
+    sides = [lock({"env": [version, "index", "", "pure"]}) for version in ("1", "2")]
+    assert "env-undeclared" in codes(judge(*sides, may_differ=("env:*",)))
 
 
 def test_no_rule_and_nothing_shared_is_no_verdict():
@@ -339,6 +415,14 @@ def test_a_requested_option_may_be_waived_for_the_candidate_alone():
     assert judge(*reversed(sides), **asked).outcome is FAIL
 
 
+@pytest.mark.parametrize("value, wanted, met", [
+    ("１", "1", False), (1, "１", False), ("1_0", "10", False), (10 ** 400, "1" + "0" * 399, False),
+    ("1" + "0" * 400, "1" + "0" * 401, False), ("1e-4", "0.0001", True), (0.5, ".5", True), (True, "1", False),
+])
+def test_a_number_is_written_in_ascii_and_compared_exactly(value, wanted, met):
+    assert meets(value, wanted) is met
+
+
 @given(st.one_of(st.booleans(), st.integers(-5, 5), st.floats(allow_nan=False), st.text(max_size=5)))
 def test_a_value_equals_itself_and_meets_its_own_text(value):
     assert equal(value, value)
@@ -357,6 +441,7 @@ COMMIT = "ecca77b" + "0" * 33
     ({"lingbot": {"commit": COMMIT, "dirty": 0, "untracked": 4}}, PASS),
     ({"lingbot": {"commit": COMMIT, "dirty": 1}}, FAIL),
     ({"lingbot": {"commit": "1" * 40, "dirty": 0}}, FAIL),
+    ({"lingbot": {"commit": COMMIT}}, OPEN),
     ({"lingbot": {"error": "not a repository"}}, OPEN),
     ({"other": {"commit": COMMIT, "dirty": 0}}, OPEN),
     ({}, OPEN),
@@ -400,7 +485,6 @@ def torch(seen="process", **flags):
 
 @pytest.mark.parametrize("left, right, outcome", [
     (torch(matmul_precision="highest"), torch(matmul_precision="high"), FAIL),
-    (torch(matmul_precision="highest"), torch("probe", matmul_precision="high"), PASS),
     (torch(**{"cuda.matmul.allow_tf32": True}), torch(**{"npu.matmul.allow_hf32": False}), FAIL),
     (torch(**{"cuda.matmul.allow_tf32": False}), torch(**{"npu.matmul.allow_hf32": False}), PASS),
     (torch(**{"cudnn.allow_tf32": True}), torch(**{"npu.conv.allow_hf32": True, "cudnn.allow_tf32": False}), PASS),
@@ -410,11 +494,50 @@ def test_reduced_precision_flags_are_compared_across_vendors(left, right, outcom
     assert judge(lock(torch=left, cuda=GPU), lock(torch=right, npu=NPU)).outcome is outcome
 
 
+HIGHEST = {"matmul_precision": "highest"}
+
+
+@pytest.mark.parametrize("left, right, outcome, said", [
+    (torch(**HIGHEST), torch("probe", **HIGHEST), OPEN, "env-flags-unseen"),
+    (torch(**HIGHEST), torch("probe", matmul_precision="high"), OPEN, "env-flags-unseen"),
+    (torch(**HIGHEST), torch("", **HIGHEST), OPEN, "env-flags-unseen"),
+    (torch(**HIGHEST), {}, OPEN, "env-flags-unseen"),
+    (torch(**HIGHEST), torch(), OPEN, "env-flags-unseen"),
+    (torch(**HIGHEST), {"error": "died"}, OPEN, "env-flags-unseen"),
+    (torch(**HIGHEST), torch(default_dtype="float32"), OPEN, "env-flag-one-sided"),
+    (torch(**{"cuda.matmul.allow_tf32": True}), torch(**HIGHEST), OPEN, "env-flag-one-sided"),
+    (torch("probe", **HIGHEST), torch("probe", **HIGHEST), PASS, "env-flags-probed"),
+    (torch("probe", **HIGHEST), torch("probe", matmul_precision="high"), FAIL, "env-regime"),
+    (torch("probe", **HIGHEST), {}, PASS, "env-flags-apart"),
+    ({}, {}, PASS, None),
+])
+def test_flags_that_one_side_alone_recorded_are_never_taken_as_equal(left, right, outcome, said):
+    """What the program of one side had set, and nobody knows of the other. Both ways round."""
+    for sides in ((left, right), (right, left)):
+        finding = judge(*(lock(torch=one, cuda=GPU) for one in sides))
+        assert finding.outcome is outcome
+        flags = {code for code in codes(finding) if code.startswith(("env-flag", "env-regime"))}
+        assert said in flags if said else not flags
+
+
+def test_flags_that_one_side_cannot_record_can_be_declared():
+    sides = [lock(torch=torch(**HIGHEST)), lock()]
+    assert judge(*sides, overrides={"torch:flags": "another framework"}).outcome is PASS
+    assert judge(*sides, may_differ=("torch*",)).outcome is OPEN
+
+
+def test_reduced_precision_on_hardware_that_was_not_recorded_counts_by_its_value():
+    """A container without nvidia-smi: no device is in the lock, the flag is."""
+    sides = [lock(torch=torch(**{"cuda.matmul.allow_tf32": value})) for value in (True, False)]
+    assert judge(*sides).outcome is FAIL
+    assert judge(sides[0], sides[0]).outcome is PASS
+
+
 @pytest.mark.parametrize("archs, device, runs", [
     (["sm_80"], "sm_80", True), (["sm_80"], "sm_86", True), (["sm_86"], "sm_80", False), (["sm_80"], "sm_90", False),
     (["compute_80"], "sm_90", True), (["compute_90"], "sm_80", False), (["sm_90a"], "sm_90", True),
     (["sm_90a"], "sm_92", False), (["sm_50", "sm_120"], "sm_120", True), (["gfx942"], "sm_90", True),
-    ([], "sm_90", True),
+    ([], "sm_90", True), (["sm_８0"], "sm_90", True),
 ])
 def test_which_device_runs_which_code(archs, device, runs):
     """NVIDIA's rule: machine code runs on its major version from its minor upwards, PTX on anything not older."""
@@ -444,7 +567,7 @@ def test_another_build_of_an_extension_is_listed():
 def test_the_first_divergence_is_the_most_important_one():
     """Order: version, origin, rank, configuration, tree, switch. Each is removed in turn and the next one is named."""
     left = lock({"datasets": ["3.0", "index", "aa", "pure"]}, configs={"train": config(lr=1)},
-                trees={"up": {"commit": "1" * 40}}, cuda=GPU)
+                trees={"up": {"commit": "1" * 40, "dirty": 0}}, cuda=GPU)
     right = lock({**package("4.51.0"), "datasets": ["3.0", "index", "bb", "pure"]}, configs={"train": config(lr=2)},
                  env={"INF_NAN_MODE_ENABLE": "0"}, npu=NPU, rank={"rank": 0})
     second = copy.deepcopy(right)

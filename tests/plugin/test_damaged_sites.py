@@ -457,6 +457,8 @@ def test_the_other_sides_lock_handed_in_again_proves_nothing(tmp_path: Path) -> 
 def test_a_rank_whose_lock_is_gone_is_missed(tmp_path: Path, rank: int) -> None:
     """Without a receipt: each lock says how many processes there were."""
     here = scene("manual", tmp_path)
+    declared = (here.home / "model.toml").read_text("utf-8")
+    (here.home / "model.toml").write_text(declared.replace("world_size = 1", "world_size = 2"), "utf-8")
     for side in SIDES:
         lock = json.loads((here.home / side / "env.json").read_text("utf-8"))
         (here.home / side / "env.json").unlink()

@@ -27,6 +27,12 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{side}：{rank} 与 {first} 的运行环境不一致：{what} 在 {rank} 上为 {candidate}，在 {first} 上为 {baseline}"
         "（共 {count} 处）；请确认子进程实际导入的安装路径",
     ),
+    "env-world": (
+        "the sides ran with {baseline} and {candidate} processes (WORLD_SIZE): another batch or another order of "
+        "summation; run both with the recipe's number, or declare env:WORLD_SIZE in the candidate's overrides",
+        "两侧进程数（WORLD_SIZE）不同：基线为 {baseline}，迁移侧为 {candidate}，批大小或求和顺序随之改变；"
+        "请按配方统一，或在迁移侧 overrides 中声明 env:WORLD_SIZE",
+    ),
     "env-config": (
         "effective configuration differs: {name} is {baseline} on the baseline, {candidate} on the candidate; "
         "align it, "
@@ -110,12 +116,13 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{side}：{name} 存在多份安装（优先 {version}，另有 {others}），进程实际导入哪一份取决于其搜索路径",
     ),
     "env-origin-unknown": (
-        "{name} {version} is an editable install without a git commit on both sides: its code cannot be compared",
-        "{name} {version} 在两侧均为可编辑安装且没有 git 提交号，无法比对其代码",
+        "{name} {version} was installed from a source folder whose git commit and changes were not recorded: its code "
+        "cannot be compared",
+        "{name} {version} 从源码目录安装，但未记录其 git 提交号与改动，无法比对其代码",
     ),
     "env-modified-unverified": (
-        "{name} {version} has modified files on both sides; run envlock with --package {name} to compare them",
-        "{name} {version} 在两侧均有文件被修改；请用 envlock --package {name} 采集后比对",
+        "{name} {version} has modified or missing files on both sides; run envlock with --package {name} to compare them",
+        "{name} {version} 在两侧均有文件被修改或缺失；请用 envlock --package {name} 采集后比对",
     ),
     "env-config-missing": (
         "configuration {name} was recorded on the other side only, not on the {side}; record it there "
@@ -150,6 +157,43 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{side}: the source tree {tree} was not recorded; run envlock with --tree {tree}=PATH",
         "{side}：未采集源码 {tree}；请运行 envlock --tree {tree}=PATH",
     ),
+    "env-tree-unknown": (
+        "{side}: whether files of the source tree {tree} were changed was not recorded; run envlock there again",
+        "{side}：未记录源码 {tree} 是否有改动；请在该环境重新运行 envlock",
+    ),
+    "env-package-unread": (
+        "{side}: the installation of {name} could not be read ({error}): its version is not known; reinstall it or "
+        "record the environment again",
+        "{side}：无法读取 {name} 的安装信息（{error}），版本未知；请重新安装或重新采集环境快照",
+    ),
+    "env-ranks-unsure": (
+        "{side}: whether {rank} runs what {first} runs is not recorded: {what} is {candidate} there, {baseline} on "
+        "{first} ({count} such)",
+        "{side}：无法确认 {rank} 与 {first} 的环境是否一致：{what} 在 {rank} 上为 {candidate}，在 {first} 上为 "
+        "{baseline}（共 {count} 处）",
+    ),
+    "env-world-recipe": (
+        "{side}: the lock says {found} processes, the recipe says world_size = {wanted}: this is no lock of that run; "
+        "record it there, or correct the manifest",
+        "{side}：快照记录的进程数为 {found}，而配方中 world_size = {wanted}：不是该次运行的快照；请在该次运行中重新采集，"
+        "或更正模型清单",
+    ),
+    "env-world-unrecorded": (
+        "{side}: the number of processes was not recorded and should be {wanted}; run envlock under the launcher "
+        "(WORLD_SIZE, envlock --per-rank)",
+        "{side}：未记录进程数（应为 {wanted}）；请通过启动器运行 envlock（WORLD_SIZE，envlock --per-rank）",
+    ),
+    "env-flags-unseen": (
+        "{side}: torch flags of the running program were not recorded, and the other side's were; call "
+        "envlock.collect() in the program, or declare torch:flags in the candidate's overrides",
+        "{side}：未记录训练进程内的 torch 开关，而另一侧已记录；请在程序内调用 envlock.collect()，"
+        "或在迁移侧 overrides 中声明 torch:flags",
+    ),
+    "env-flag-one-sided": (
+        "torch flag {name} was recorded on one side only (baseline {baseline}, candidate {candidate}); record it on "
+        "both, or declare it",
+        "torch 开关 {name} 仅在一侧有记录（基线 {baseline}，迁移侧 {candidate}）；请两侧都采集，或加以声明",
+    ),
     "env-ranks-missing": (
         "{side}: {found} of {world} processes left an environment lock; collect env.rankN.json from each "
         "(envlock --per-rank)",
@@ -168,8 +212,12 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "env-variables": ("{count} environment variables differ: {listed}", "{count} 个环境变量不一致：{listed}"),
     "env-flags-apart": (
-        "torch flags were read in a {baseline} on the baseline and a {candidate} on the candidate: not compared",
-        "torch 开关的采集方式不同（基线 {baseline}，迁移侧 {candidate}），未比对",
+        "torch flags were read beside one program only (baseline {baseline}, candidate {candidate}): not compared",
+        "torch 开关仅在一侧采集（基线 {baseline}，迁移侧 {candidate}），未比对",
+    ),
+    "env-flags-probed": (
+        "torch flags were read beside the programs on both sides: defaults, not what the runs had set",
+        "两侧的 torch 开关均由探测进程读取：是默认值，不代表运行时的实际设置",
     ),
     "env-extension-differs": (
         "compiled extension {name} is another build ({baseline}, {candidate})",
@@ -180,8 +228,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "依赖 {name} 有 {files} 个文件被打补丁，两侧一致",
     ),
     "env-unverified": (
-        "{side}: files were not compared with their recorded hashes: {names} (envlock --package NAME does it)",
-        "{side}：未校验以下依赖的文件哈希：{names}（可用 envlock --package NAME 校验）",
+        "{side}: files were not all compared with their recorded hashes: {names} (envlock --package NAME does it)",
+        "{side}：以下依赖的文件哈希未全部校验：{names}（可用 envlock --package NAME 校验）",
     ),
     "env-redacted": ("{name}: {count} redacted values were not compared", "{name}：{count} 个脱敏取值未比对"),
     "env-tree-untracked": (

@@ -25,6 +25,17 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "other side's own log",
         "两侧是同一个文件（sha256 {sha256}...）：自己与自己必然一致，不能说明迁移结果；请获取另一侧自己的日志",
     ),
+    "loss-copied": (
+        "both sides are equal in every digit of full precision at {count} of {steps} steps: two devices never are, so "
+        "this is one run twice, or one device twice, and proves nothing; hand in the other device's own log, with its "
+        "other columns (step times, grad_norm), which would show that two runs wrote them",
+        "两侧在 {steps} 步中有 {count} 步的全精度 loss 逐位相同：不同设备不会如此，应是同一次运行的副本或同一设备的重复运行，"
+        "不能说明迁移结果；请提供另一设备自己的日志，并保留其他列（单步耗时、grad_norm），以证明确有两次运行",
+    ),
+    "loss-channel-absent": (
+        "only one side logs {columns} (not {side}): not compared",
+        "{columns} 仅一侧有记录（{side} 没有），未参与比对",
+    ),
     "loss-identical": ("both sides are equal in every digit over {steps} steps", "两侧 {steps} 步 loss 逐位相同"),
     "loss-missing": (
         "missing on {side}: {count} steps ({steps}); log and fetch them",
@@ -70,6 +81,30 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "loss-not-positive": (
         "{side}: the loss is not positive at {count} steps where the other side's is, first at step {step}",
         "{side}：有 {count} 步 loss 不为正而另一侧为正，首次出现在第 {step} 步",
+    ),
+    "loss-channel-non-finite": (
+        "{side}: {column} is NaN or Inf at {count} steps where the other side's is finite, first at step {step}",
+        "{side}：{column} 有 {count} 步为 NaN/Inf 而另一侧正常，首次出现在第 {step} 步",
+    ),
+    "loss-lr-differs": (
+        "{column} differs at {count} steps, first at step {step} (baseline {baseline}, candidate {candidate}): the two "
+        "sides do not train by one schedule",
+        "{column} 有 {count} 步不同，首次在第 {step} 步（基线 {baseline}，迁移侧 {candidate}）：两侧的学习率计划不一致",
+    ),
+    "loss-lr-one-late": (
+        "{column} is the same on both sides one row apart, first at step {step} (baseline {baseline}, candidate "
+        "{candidate}): reported before and after the scheduler's step, or applied a step late? log it alike",
+        "两侧 {column} 相差一行后完全一致，首次不同在第 {step} 步（基线 {baseline}，迁移侧 {candidate}）："
+        "是打印时机不同（scheduler 更新前/后），还是实际晚了一步？请统一打印",
+    ),
+    "loss-lr-digits": (
+        "the printed digits of {column} cannot tell {baseline} from {candidate} (step {step}): print three digits or "
+        "more",
+        "{column} 的打印位数不足以区分 {baseline} 与 {candidate}（第 {step} 步）：请至少打印三位有效数字",
+    ),
+    "loss-skipped-differs": (
+        "skipped steps differ at {count} steps, first at step {step} (baseline {baseline}, candidate {candidate})",
+        "有 {count} 步的跳步计数不同，首次在第 {step} 步（基线 {baseline}，迁移侧 {candidate}）",
     ),
     "loss-both-non-finite": (
         "both sides are NaN or Inf at {count} steps ({steps}): agreement there proves nothing",
@@ -152,6 +187,14 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "optimizer or gradient: equal at the first step, then up to {peak} apart by step {step} ({slope} per step)",
         "优化器或梯度问题：首步一致，之后逐步偏离，至第 {step} 步达 {peak}（平均每步 {slope}）",
     ),
+    "hint-lr": (
+        "learning-rate schedule: it differs from step {step} on; make it equal before anything else",
+        "学习率计划：自第 {step} 步起不同；请先统一学习率再看其他差异",
+    ),
+    "hint-skipped": (
+        "loss scale or overflow: one side skipped updates that the other made, from step {step}",
+        "loss scale 或溢出：自第 {step} 步起，一侧跳过了另一侧执行的更新",
+    ),
     "hint-non-finite": (
         "overflow on the {side}, from step {step}: loss scale, precision, an operator's overflow mode",
         "{side} 自第 {step} 步溢出：请检查 loss scale、精度以及算子溢出模式（饱和 / INF_NAN）",
@@ -164,6 +207,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "read-ansi": ("{file}: terminal colour codes were removed", "{file}：已去除终端颜色控制符"),
     "read-bom": ("{file}: a byte order mark was removed", "{file}：已去除 BOM"),
     "read-encoding": ("{file}: read as {encoding}, not UTF-8", "{file}：不是 UTF-8，已按 {encoding} 解码"),
+    "read-wide-digits": (
+        "{file}: {digits} digits of another script (full-width) were read as plain ones",
+        "{file}：{digits} 个全角（或其他文字的）数字已按半角读取",
+    ),
     "read-torn-text": ("{file}: ends inside a character; it was dropped", "{file}：结尾字符不完整，已丢弃"),
     "read-torn-line": (
         "{file}: line {line}, the last, is torn; it was dropped",
@@ -198,9 +245,15 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{file}：{rows} 行与前一行步号相同（首处为第 {step} 步），以最后一次为准",
     ),
     "read-repeat-differs": (
-        "{file}: {rows} repeated steps have another loss without a restart, first step {step}: several ranks or "
-        "runs in one log?",
-        "{file}：未重启却有 {rows} 个重复步的 loss 不同（首处为第 {step} 步）：是否混入了多个 rank 或多次运行？",
+        "{file}: {rows} rows repeat a step with another loss, first step {step}, and nothing says which counts (the "
+        "steps come twice in a row, or the whole log does): several ranks or runs in one log? hand in one of them",
+        "{file}：{rows} 行重复步的 loss 不同（首处为第 {step} 步），无法判断以哪个为准（同一步连续出现，或整份日志重复）："
+        "是否混入了多个 rank 或多次运行？请只保留其一",
+    ),
+    "read-value-twice": (
+        "{file}: line {line} gives {column} twice with different values, and nothing says which counts: hand in a log "
+        "with one",
+        "{file}：第 {line} 行出现两个不同的 {column}，无法判断以哪个为准；请提供只含一个值的日志",
     ),
     "read-thousands": (
         "{file}: {column} has thousands separators in {rows} cells; they were removed",

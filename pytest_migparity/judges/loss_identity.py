@@ -1,0 +1,76 @@
+"""Agreement that proves nothing: one run handed in for both sides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pytest_migparity.core.evidence import Recorded, Trajectory
+from pytest_migparity.core.verdict import Note, note
+
+from .traj_align import Aligned, series_of
+
+if TYPE_CHECKING:
+    Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+FULL_PRECISION = 1e-7  # one unit in the last place, relative to the loss: 8 significant digits or more
+EQUAL_STEPS = 20
+EQUAL_SHARE = 0.5
+
+
+def identity_notes(baseline: Recorded[Trajectory], candidate: Recorded[Trajectory], pair: Aligned
+                   ) -> tuple[list[Note], list[Note]]:
+    """(agreement that proves nothing, remarks) where the two sides' losses are the same to the last digit.
+
+    A file agrees with itself whatever the port does, so the question is whether two runs stand behind the two logs.
+    One sha256: no. Losses equal in 8 printed digits or more, at 20 steps or more and at over half of all: two devices
+    do not do that. Another vendor's full-precision losses part within 2e-7 at the first steps (facts/loss.md); over its
+    11 such pairs at most 3 of 100 steps are equal, never 20. What does it is a copy, or the same device again.
+
+    The same device again is a fair question to `migparity difftraj`, and a run that repeats itself to the bit answers
+    it with a pass, if the logs show that it ran twice: another column (a step's time, a gradient norm) that differs
+    where the losses do not, or rows of a run before a resume that only one log has. Which devices ran is L0's question.
+    Two bare columns of equal losses show nothing of the kind, and a migration must not pass on them: INCONCLUSIVE. This
+    finds mistakes (a copy, a log that goes on from the other side's), not forgeries.
+
+    Fewer digits can be equal honestly: a remark. A rehearsal runs both sides on one machine, repeatable by design, and
+    is never taken for the model's verdict: a remark too.
+    """
+    rehearsed = baseline.witness.producer == candidate.witness.producer == "rehearsal"
+    sha256 = baseline.witness.sha256
+    if sha256 and sha256 == candidate.witness.sha256 and not rehearsed:
+        return [note("loss-same-file", sha256=sha256[:12])], []
+    with np.errstate(all="ignore"):
+        equal = pair.usable & (np.abs(pair.candidate - pair.baseline) <= (pair.quantum_a + pair.quantum_b) / 2)
+        fine = np.maximum(pair.quantum_a / pair.baseline, pair.quantum_b / pair.candidate) <= FULL_PRECISION
+    many = int(np.count_nonzero(equal & fine))
+    copied = many >= EQUAL_STEPS and many > EQUAL_SHARE * np.count_nonzero(pair.usable)
+    if copied and not rehearsed and not _two_runs(baseline, candidate, pair, equal & fine):
+        return [note("loss-copied", count=many, steps=int(np.count_nonzero(pair.usable)))], []
+    exact = pair.usable.any() and bool(np.array_equal(pair.baseline[pair.usable], pair.candidate[pair.usable]))
+    return [], [note("loss-identical", steps=int(pair.usable.sum()))] if exact else []
+
+
+def _two_runs(baseline: Recorded[Trajectory], candidate: Recorded[Trajectory], pair: Aligned, equal: Mask) -> bool:
+    """Does anything in the two logs, where their losses are equal, show that two runs wrote them?"""
+    if _history(baseline) != _history(candidate):
+        return True
+    steps = pair.step[equal]
+    for column in baseline.table.columns.keys() & candidate.table.columns.keys() - {"loss"}:
+        a, b = series_of(baseline.table, column), series_of(candidate.table, column)
+        if a is None or b is None:
+            continue
+        common, i, j = np.intersect1d(a.step, b.step, assume_unique=True, return_indices=True)
+        kept = np.isin(common, steps, assume_unique=True)
+        left, right = a.loss[i][kept], b.loss[j][kept]
+        with np.errstate(all="ignore"):
+            if np.any(np.abs(left - right) > (a.quantum[i] + b.quantum[j])[kept] / 2):
+                return True
+    return False
+
+
+def _history(run: Recorded[Trajectory]) -> list[list[str | int | float | bool]]:
+    """The restarts of a log: where it went back, and how many rows were overwritten."""
+    return [[item.params[key] for key in sorted(item.params) if key != "file"]
+            for item in run.repairs if item.code == "read-resumed"]
