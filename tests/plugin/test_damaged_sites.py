@@ -423,7 +423,7 @@ def test_a_manual_log_that_lost_its_last_steps_is_inconclusive_or_failed(here: S
 def test_a_rerun_is_never_taken_for_the_run_that_is_gone(tmp_path: Path, side: str) -> None:
     """Without a receipt the files speak by name: `loss.rerun1.jsonl` beside a failed and deleted `loss.jsonl`."""
     here = scene("manual, candidate at fault", tmp_path)
-    shutil.copy(FIXTURES / "rehearsal" / "baseline" / "loss.rerun1.jsonl", here.home / side)
+    shutil.copy(here.home / "baseline" / "loss.jsonl", here.home / side / "loss.rerun1.jsonl")
     rest = kept(here.handle(SIDES[1 - SIDES.index(side)], LOSS))
     assert judged(here, side, LOSS, rest).outcome is FAIL
     (here.home / side / "loss.jsonl").unlink()
