@@ -180,7 +180,7 @@ def test_another_number_of_processes_can_be_declared_for_the_candidate():
 def test_the_manifest_says_how_many():
     tables = {"model": {"name": "m"}, "baseline": {"site": "file:a"}, "candidate": {"site": "file:b"}}
     assert Manifest.model_validate({**tables, "recipe": {"world_size": 8}}).policy().world_size == 8
-    assert Manifest.model_validate(tables).policy().world_size == 1
+    assert Manifest.model_validate(tables).policy().world_size is None  # not said is not one
 
 
 @given(st.data())
