@@ -23,8 +23,8 @@ class Trajectory:
     """One training log: `step` strictly increasing, every column as long as it.
 
     `columns` holds `loss` and, where the log has them, `grad_norm`, `lr`, ... as float64. `quantum[name]` is the size
-    of one unit in the last printed place, row by row (0 would be exact, NaN: nothing was logged there). `interval` is the usual distance between
-    logged steps.
+    of one unit in the last printed place, row by row: 0 would be exact, NaN says that nothing was logged in that cell.
+    `interval` is the usual distance between logged steps.
     """
 
     step: Ints
