@@ -83,11 +83,8 @@ def test_plain():
     ("pytest.xfail('known')", True, 12),
     ("assert False, 'my own check'", True, 1),
     ("judge(candidate.loss(series), baseline.loss(series))", True, 12),
-    ("import os; os._exit(3)", True, 12),
 ])
 def test_a_level_that_a_user_wrote_is_never_green_without_a_verdict(pytester, make_model, body, plain, status, workers):
-    if "_exit" in body and not workers:
-        pytest.skip("without workers the whole process is gone")
     make_model(candidate=NUDGED)
     pytester.makepyfile(OWN.format(body=body, plain=plain))
     result = pytester.runpytest_subprocess("--migparity-model", "mine", ".", *workers)

@@ -15,8 +15,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "两侧证据取自同一位置（{site}），不能说明任何问题；请分别指定两侧的站点",
     ),
     "rerun-is-run": (
-        "the baseline's rerun {file} is byte for byte the candidate's run: it measures no floor; rerun the baseline",
-        "基线的重复运行 {file} 与迁移侧的运行逐字节相同，不能作为本底噪声；请在基线侧重新运行",
+        "the baseline's rerun {file} holds the candidate's run: it measures no floor; rerun the baseline",
+        "基线的重复运行 {file} 与迁移侧的运行完全相同，不能作为本底噪声；请在基线侧重新运行",
     ),
     "evidence-one-for-all": (
         "{side} {kind}: the manifest declares several series and nothing says which one this file is; "

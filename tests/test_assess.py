@@ -1,0 +1,51 @@
+"""From two handles to a verdict: what stands between the judge and evidence that proves nothing."""
+
+import numpy as np
+import pytest
+from evidence_kit import curve
+
+from pytest_migparity.assess import Handle, assess
+from pytest_migparity.core.evidence import Evidence, Recorded, Trajectory
+from pytest_migparity.core.levels import LEVELS
+from pytest_migparity.core.limits import default_limits
+from pytest_migparity.core.manifest import Manifest
+from pytest_migparity.core.verdict import Outcome, Witness
+
+MANIFEST = Manifest.model_validate({"model": {"name": "m"}, "baseline": {"site": "file:a"},
+                                    "candidate": {"site": "file:b"}})
+RUN = curve()
+PARTED = [loss * (1.004 if step > 20 else 1.0) for step, loss in enumerate(curve(offset=1e-6))]
+
+
+def recorded(losses, side, sha256, producer="real"):
+    steps = np.arange(len(losses))
+    table = Trajectory(steps, {"loss": np.array(losses)}, {"loss": np.zeros(len(losses))})
+    return Recorded(table, Witness(side, producer, f"{sha256}.jsonl", sha256))
+
+
+def verdict(candidate, reruns=(), producer="real"):
+    ours = Evidence("baseline", "loss", (recorded(RUN, "baseline", "run", producer),), tuple(reruns))
+    theirs = Evidence("candidate", "loss", (recorded(candidate, "candidate", "port", producer),))
+    handles = [Handle(side.side, "loss", "main", lambda side=side: side) for side in (ours, theirs)]
+    return assess("L5", *handles, manifest=MANIFEST, limits=default_limits(LEVELS["L5"]))
+
+
+def test_reruns_of_the_baseline_lift_limits_up_to_the_cap_and_say_so():
+    """A rerun 0.3 % apart makes 0.4 % ordinary where the cap allows it: here the first steps and the mean agree."""
+    rerun = recorded([loss * (1.003 if step > 20 else 1.0) for step, loss in enumerate(RUN)], "baseline", "again")
+    limits = {check.name: check.limit for check in verdict(PARTED, [rerun]).finding.checks}
+    assert verdict(PARTED).outcome is Outcome.FAIL
+    assert limits["tail"].effective == pytest.approx(LEVELS["L5"].checks["tail"].cap)  # 3 x 3e-3 is beyond 5e-3
+    assert limits["step0"].effective == 2e-5
+
+
+@pytest.mark.parametrize("sha256", ["port", "port and a newline"])
+def test_the_candidates_own_log_as_the_baselines_rerun_excuses_nothing(sha256):
+    found = verdict(PARTED, [recorded(PARTED, "baseline", sha256)])
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert "rerun-is-run" in [note.code for note in found.finding.notes]
+
+
+def test_a_rehearsals_rerun_may_repeat_the_other_side():
+    near = curve(offset=1e-7)
+    assert verdict(near, [recorded(near, "baseline", "again", "rehearsal")], "rehearsal").outcome is Outcome.PASS
