@@ -162,7 +162,9 @@ def test_any_finite_losses_and_quanta_raise_and_warn_nothing(rows, mode):
         Trajectory(step, {"loss": loss, "lr": loss, "grad_norm": loss}, {"loss": quantum, "lr": quantum}),
         Witness(side, "real", side, f"{side}{i}")) for i in range(1 if mode == "strict" else 5)))
         for side, loss in (("baseline", a), ("candidate", b))]
-    judge_loss(*sides, limits=LIMITS, floors=Floors(), policy=Policy(mode=mode))
+    finding = judge_loss(*sides, limits=LIMITS, floors=Floors(), policy=Policy(mode=mode))
+    if not ((a > 0) & (b > 0)).all():
+        assert finding.outcome is not Outcome.PASS
 
 
 def test_a_ratio_beyond_float64_is_a_finite_difference():

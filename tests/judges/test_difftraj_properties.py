@@ -121,8 +121,10 @@ def test_non_finite_losses_never_pass_and_one_sided_ones_fail(curve, d, bad_a, b
 def test_any_floats_raise_nothing(a, b, mode):
     sides = [Evidence(side, "loss", (Recorded(table(each), Witness(side, "real", side, "")),))
              for side, each in (("baseline", a), ("candidate", b))]
-    judge_loss(*sides, limits=LIMITS, floors=Floors(), policy=Policy(mode=mode))
-    floors_of([table(a), table(b)])
+    finding = judge_loss(*sides, limits=LIMITS, floors=Floors(), policy=Policy(mode=mode))
+    if not np.isfinite([*a, *b]).all():
+        assert finding.outcome is not Outcome.PASS
+    assert all(np.isfinite(floor.value) for floor in floors_of([table(a), table(b)]).by_check.values())
 
 
 # --- against scipy

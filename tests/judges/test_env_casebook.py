@@ -94,7 +94,8 @@ def test_C28_renderer_version(held_to):
 
 
 def test_C35_actions_per_chunk(held_to):
-    held_to(lock(config={"n_action_steps": 10}), lock(config={"n_action_steps": 50}))
+    finding = held_to(lock(config={"n_action_steps": 10}), lock(config={"n_action_steps": 50}))
+    assert (finding.first_divergence.baseline, finding.first_divergence.candidate) == ("10", "50")
 
 
 def test_C37_other_seed_population(held_to):

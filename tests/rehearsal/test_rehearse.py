@@ -159,8 +159,10 @@ def test_no_second_kernel_is_the_users_to_know(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_listing_the_catalogue_imports_no_numpy() -> None:
-    code = "import sys, pytest_migparity.rehearsal.rehearse; sys.exit('numpy' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True, env=kernels.environment(kernels.DEFAULT, 1))
+    code = "import sys, pytest_migparity.rehearsal.rehearse; print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, env=kernels.environment(kernels.DEFAULT, 1),
+                          capture_output=True, text=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_a_forks_distribution_has_an_origin_and_other_bytes(tmp_path: Path) -> None:
