@@ -447,3 +447,13 @@ def test_a_log_of_every_tenth_step_covers_the_recipe_only_where_that_was_declare
     finding = judge_loss(*sides, limits=default_limits(LEVELS["L5"]), floors=Floors(),
                          policy=Policy(steps=301 if first == 0 else 300, interval=declared))
     assert finding.outcome == outcome
+
+
+def test_the_tail_is_the_signed_mean_of_the_last_tenth():
+    """50 steps: d is 0 up to the 45th, then 2e-3, 2e-3, 2e-3, 2e-3, -2e-3: their mean is 1.2e-3, by hand."""
+    step = np.arange(50)
+    loss = 2.0 * np.exp(-step / 30) + 0.2 + 0.05 * np.sin(2.3 * step)
+    d = np.zeros(50)
+    d[45:] = [2e-3, 2e-3, 2e-3, 2e-3, -2e-3]
+    pair = [Trajectory(step, {"loss": one}, {"loss": np.zeros(50)}) for one in (loss, loss * np.exp(d))]
+    assert measure(*pair)["tail"] == pytest.approx(1.2e-3, rel=1e-9)

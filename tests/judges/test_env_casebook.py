@@ -106,8 +106,9 @@ def test_C37_other_seed_population(held_to):
 
 def test_C45_torch_upgraded_on_the_way(held_to):
     """With torch in may_differ, as a migration between vendors needs, this is a remark: the manifest decides."""
-    held_to(lock({"torch": ["2.7.1", "index", "aa", "binary"]}), lock({"torch": ["2.8.0", "index", "bb", "binary"]}),
-            must={"torch": "*"})
+    finding = held_to(lock({"torch": ["2.7.1", "index", "aa", "binary"]}),
+                      lock({"torch": ["2.8.0", "index", "bb", "binary"]}), must={"torch": "*"})
+    assert finding.first_divergence.at == "torch"
 
 
 def test_C46_parameter_dtype_and_ema(held_to):
@@ -118,7 +119,8 @@ def test_C46_parameter_dtype_and_ema(held_to):
 
 def test_C55_gradient_accumulation(held_to):
     """Accumulation is also part of the recipe (its hash is in the receipts); L0 catches it without a receipt."""
-    held_to(lock(config={"gradient_accumulation_steps": 2}), lock(config={"gradient_accumulation_steps": 4}))
+    finding = held_to(lock(config={"gradient_accumulation_steps": 2}), lock(config={"gradient_accumulation_steps": 4}))
+    assert finding.first_divergence.at == "config:train.gradient_accumulation_steps"
 
 
 def test_C57_loss_defined_differently(held_to):
@@ -128,7 +130,8 @@ def test_C57_loss_defined_differently(held_to):
 
 
 def test_C64_training_dtype(held_to):
-    held_to(lock(config={"dtype": "fp32"}), lock(config={"dtype": "bf16"}))
+    finding = held_to(lock(config={"dtype": "fp32"}), lock(config={"dtype": "bf16"}))
+    assert finding.first_divergence.at == "config:train.dtype"
 
 
 def test_C70_extension_built_for_another_gpu(held_to):

@@ -106,8 +106,20 @@ def test_a_verdict_that_the_test_swallows_still_counts(pytester, make_model, ver
             except BaseException:
                 pass
     """)
-    result = pytester.runpytest_subprocess("--migparity-model", "mine", ".")
+    result = pytester.runpytest_subprocess("--migparity-model", "mine", ".", "--junitxml=out.xml")
     assert result.ret == status
+    result.assert_outcomes(passed=int(verdict == "PASS"), failed=int(verdict == "FAIL"))
+    assert ("<failure" in (pytester.path / "out.xml").read_text()) is (verdict != "PASS")
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_a_level_test_that_never_judged_is_no_passed_test_to_anyone(pytester, make_model, workers):
+    """Whoever reads the JUnit file alone sees a failure, and pytest's own line says inconclusive."""
+    make_model(candidate=NUDGED)
+    pytester.makepyfile(OWN.format(body="pass", plain=True))
+    result = pytester.runpytest_subprocess("--migparity-model", "mine", ".", "--junitxml=out.xml", *workers)
+    result.stdout.fnmatch_lines(["*passed without a verdict: it never called judge*", "*1 passed, 1 inconclusive*"])
+    assert (pytester.path / "out.xml").read_text().count("<failure") == 1
 
 
 def test_an_expected_failure_is_still_a_fail_of_the_run(pytester, make_model):
