@@ -17,6 +17,7 @@ from .core.verdict import Coverage, Finding, Note, Outcome, Verdict, Witness, no
 if TYPE_CHECKING:
     from .core.manifest import Manifest
     from .gather import Gathered, GatheredFile, Wanted
+    from .readers.reading import Reading
 
 Table = TypeVar("Table")
 
@@ -78,16 +79,16 @@ class Side:
     def _read_env(self) -> Evidence[EnvLock]:
         from .gather import Wanted
         from .readers.env import read_env
-        from .wire.env import EnvError
+        from .wire.env import MAX_BYTES, EnvError
 
         found = self._gather(Wanted("env"))
         problems = list(found.problems)
         runs: list[Recorded[EnvLock]] = []
         if found.files:
             try:
-                lock = read_env({file.name: file.data for file in found.files})
+                lock = read_env({file.name: _start_of(file, MAX_BYTES + 1) for file in found.files})
                 runs.append(Recorded(lock, found.witness(self.name, found.files[0])))
-            except EnvError as error:
+            except (EnvError, UserError) as error:
                 problems.append(note("evidence-unreadable", side=self.name, kind="env", why=str(error)))
         return Evidence(self.name, "env", tuple(runs), problems=_on_side(problems, self.name))
 
@@ -123,17 +124,28 @@ class Side:
 def read_trajectory(files: Sequence[GatheredFile], witness: Witness, column: str = "loss", format: str | None = None,
                     step_offset: int = 0) -> Recorded[Trajectory]:
     """One training log as read: one file, or one TensorBoard folder's event files. UserError where it is no log."""
+    reading = read_log(files, column, format, step_offset)
+    return Recorded(reading.table, witness, reading.repairs, reading.repaired, reading.dropped)
+
+
+def read_log(files: Sequence[GatheredFile], column: str = "loss", format: str | None = None,
+             step_offset: int = 0) -> Reading:
+    """As `read_trajectory`, with the report of what the reader did."""
     if all("tfevents" in file.name for file in files):
         from .readers.loss_tensorboard import read_events
 
-        reading = read_events({file.name: file.data for file in files}, column=column, step_offset=step_offset)
-    elif len(files) == 1:
-        from .readers.loss import read_loss
-
-        reading = read_loss(files[0].data, files[0].name, column=column, format=format, step_offset=step_offset)
-    else:
+        return read_events({file.name: file.open for file in files}, column=column, step_offset=step_offset)
+    if len(files) > 1:
         raise UserError(f"{', '.join(file.name for file in files)}: one training log is one file, or event files")
-    return Recorded(reading.table, witness, reading.repairs, reading.repaired, reading.dropped)
+    from .readers.loss import read_loss
+
+    with files[0].open() as stream:
+        return read_loss(stream, files[0].name, column=column, format=format, step_offset=step_offset)
+
+
+def _start_of(file: GatheredFile, most: int) -> bytes:
+    with file.open() as stream:
+        return stream.read(most)
 
 
 def _on_side(problems: list[Note], side: str) -> tuple[Note, ...]:

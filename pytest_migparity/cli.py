@@ -62,6 +62,27 @@ def _read(path: Path, side: str, column: str) -> Evidence[Trajectory]:
 
 
 @app.command()
+def readlog(
+    log: Annotated[Path, typer.Argument(help="training log, or TensorBoard folder")],
+    column: Annotated[str, typer.Option(help="the series in the log that would be judged")] = "loss",
+    format: Annotated[str | None, typer.Option(help="read it as this format (default: told by the content)")] = None,
+    json: Annotated[bool, typer.Option("--json", help="print the report as a document instead")] = False,
+) -> None:
+    """Show what a training log is read as: format, rows kept, dropped and why, printed digits, first and last rows."""
+    from json import dumps
+
+    from .assess import read_log
+    from .gather import read_in_place
+    from .reports.log_text import log_text
+    from .reports.messages import language
+
+    reading = read_log(read_in_place(log), column, format)
+    document = reading.report.to_json()
+    typer.echo(dumps(document, ensure_ascii=False) if json else log_text(document, reading.table, reading.repairs,
+                                                                         language()))
+
+
+@app.command()
 def rehearse(
     out: Annotated[Path, typer.Option(help="new folder for this side's artifacts and receipt")],
     model: Annotated[str, typer.Option(help="whose recipe the arm rehearses: a model's name or path")] = "rehearsal",

@@ -5,8 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO, cast
 from urllib.parse import quote
 
 from .channels.file import ChannelError
@@ -22,6 +26,8 @@ _DEFAULT_LOSS = ("loss.jsonl", "*tfevents*", "loss.csv", "trainer_log.jsonl", "*
 _DEFAULT_ENV = ("env.json", "env.rank*.json")
 # A rerun is a floor; it never stands in for a run that is gone.
 _RERUN = re.compile(r"\.rerun\d*\.")
+_IN_MEMORY = 1 << 26  # bytes of a file named by hand; a larger one is copied to disk
+_FIRST_OBJECT = 1 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +51,13 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class GatheredFile:
-    """One fetched file: its name at the site, its bytes, and whether it is a rerun."""
+    """One fetched file: its name at the site, how to open its verified bytes, and whether it is a rerun.
+
+    `open` is called once: what was named by hand is a snapshot that goes when it is closed.
+    """
 
     name: str
-    data: bytes
+    open: Callable[[], BinaryIO]
     sha256: str
     rerun: int = 0
 
@@ -100,7 +109,8 @@ def gather(url: str, base: Path, wanted: Wanted, recipe: str) -> Gathered:
             if entry.sha256 and stored.sha256 != entry.sha256:
                 problems.append(note("receipt-hash-differs", kind=kind, site=url, file=entry.path,
                                      found=stored.sha256[:12], expected=entry.sha256[:12]))
-            files.append(GatheredFile(writable(entry.path), store.read(stored), stored.sha256, entry.rerun))
+            files.append(GatheredFile(writable(entry.path), partial(store.open, stored), stored.sha256,
+                                      entry.rerun))
         except StoreError as error:
             problems.append(note("cache-unusable", kind=kind, why=str(error)))
         except ChannelError as error:
@@ -120,10 +130,25 @@ def read_in_place(path: Path) -> list[GatheredFile]:
             raise UserError(f"{path}: a folder without TensorBoard event files; name the training log in it")
     files = []
     for name in names:
-        with channel.open(name) as stream:
-            data = stream.read()
-        files.append(GatheredFile(name if path.is_dir() else str(path), data, hashlib.sha256(data).hexdigest()))
+        snapshot, sha256 = _snapshot(channel, name)
+        files.append(GatheredFile(name if path.is_dir() else str(path), partial(_same, snapshot), sha256))
     return files
+
+
+def _same(snapshot: BinaryIO) -> BinaryIO:
+    return snapshot
+
+
+def _snapshot(channel: Channel, name: str) -> tuple[BinaryIO, str]:
+    """(a copy of a file as it is now, its sha256): it may still be written to, and one state of it is judged."""
+    copy = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - whoever reads it closes it
+    digest = hashlib.sha256()
+    with channel.open(name) as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+            copy.write(block)
+    copy.seek(0)
+    return cast("BinaryIO", copy), digest.hexdigest()
 
 
 def _fetch(channel: Channel, store: Store, name: str) -> Stored:
@@ -158,8 +183,9 @@ def _receipt_was_lost(channel: Channel, names: list[str], store: Store) -> bool:
     for name in names:
         if _matches(name, (*_DEFAULT_ENV, "*.jsonl")):
             try:
-                text = store.read(_fetch(channel, store, name))
-                first = json.loads(text.partition(b"\n")[0] if name.endswith(".jsonl") else text)
+                with store.open(_fetch(channel, store, name)) as stream:
+                    text = stream.readline(_FIRST_OBJECT) if name.endswith(".jsonl") else stream.read(_FIRST_OBJECT)
+                first = json.loads(text)
             except (ValueError, RecursionError, UserError):
                 continue
             if isinstance(first, dict) and first.get("receipt") == receipts.NAME:

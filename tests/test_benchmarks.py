@@ -18,3 +18,17 @@ def test_plugin_overhead_prints_its_figures():
     figures = json.loads(done.stdout)
     assert {"collect_ms_without", "collect_ms_with", "ratio", "l5_cold_s", "imports_s"} <= figures.keys()
     assert all(value > 0 for value in figures.values())
+
+
+@pytest.mark.slow
+def test_read_logs_prints_its_figures():
+    script = REPO / "benchmarks" / "read_logs.py"
+    if not script.is_file():
+        pytest.skip("not a source checkout")
+    done = subprocess.run([sys.executable, str(script), "--json", "--rounds", "1", "--rows", "2000"], capture_output=True,
+                          text=True, check=True)
+    figures = json.loads(done.stdout)
+    assert figures.keys() == {"megatron", "lingbot", "jsonl", "csv"}
+    for each in figures.values():
+        assert {"ratio", "reader_seconds", "peer_seconds", "reader_mb", "peer_mb"} <= each.keys()
+        assert each["ratio"] > 0

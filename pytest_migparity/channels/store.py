@@ -78,12 +78,20 @@ class Store:
             if temporary:
                 Path(temporary).unlink(missing_ok=True)
 
-    def read(self, stored: Stored) -> bytes:
-        """The bytes of a blob, verified again."""
+    def open(self, stored: Stored) -> BinaryIO:
+        """A blob's bytes as a stream, verified again before the first of them is handed out."""
         try:
-            data = stored.path.read_bytes()
+            stream = stored.path.open("rb")
+            found = hashlib.file_digest(stream, "sha256").hexdigest()
+            stream.seek(0)
         except OSError as error:
             raise StoreError(f"{stored.path}: {error.strerror or error}; fetch the evidence again") from None
-        if hashlib.sha256(data).hexdigest() != stored.sha256:
+        if found != stored.sha256:
+            stream.close()
             raise StoreError(f"{stored.path}: damaged in the cache (its sha256 is another); delete it and run again")
-        return data
+        return stream
+
+    def read(self, stored: Stored) -> bytes:
+        """The bytes of a blob, verified again."""
+        with self.open(stored) as stream:
+            return stream.read()

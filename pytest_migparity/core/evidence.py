@@ -24,13 +24,16 @@ class Trajectory:
 
     `columns` holds `loss` and, where the log has them, `grad_norm`, `lr`, ... as float64. `quantum[name]` is the size
     of one unit in the last printed place, row by row: 0 would be exact, NaN says that nothing was logged in that cell.
-    `interval` is the usual distance between logged steps.
+    `interval` is the usual distance between logged steps. A printed loss is the mean over `window` steps. `joints` are
+    the first steps after each resume of the run.
     """
 
     step: Ints
     columns: Mapping[str, Floats]
     quantum: Mapping[str, Floats]
     interval: int = 1
+    window: int = 1
+    joints: tuple[int, ...] = ()
 
     @property
     def loss(self) -> Floats:
@@ -97,11 +100,15 @@ class Policy:
     """How the model wants to be judged: the mode, the steps that must be covered, the rules of the environment.
 
     `interval` is the declared distance between logged steps: of `steps` steps every `interval`-th must be there.
+    `first` is the first step that both sides have where they go on from one checkpoint. `family` says which good pairs
+    the model's are like: dense, moe (mixture of experts) or dropout (random masks drawn in training, encoder-decoders).
     `world_size` is how many processes the recipe trains with; None where no recipe says so.
     """
 
     mode: str = "strict"
     steps: int | None = None
+    first: int | None = None
     interval: int = 1
+    family: str | None = None
     world_size: int | None = None
     env: EnvRules = field(default_factory=EnvRules)

@@ -10,6 +10,7 @@ from .errors import UserError
 from .levels import CheckSpec, Direction, Level
 
 FLOOR_FACTOR = 3.0  # a rerun of the same side differs by the floor; three times that is still called the same
+MEASURED_FACTOR = 10.0
 BLIND_BEYOND = 10.0  # digits coarser than the limit by more than this leave the check nothing to say
 
 
@@ -66,11 +67,12 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """How far reruns of the same side are apart, by one statistic."""
+    """How far reruns of the same side are apart, by one statistic, over `pairs` of `runs`."""
 
     value: float
     source: str
     runs: int = 1
+    pairs: int = 1
 
 
 Limits = Mapping[str, Declared]
@@ -90,10 +92,17 @@ class Floors:
 
 
 def limit_for(spec: CheckSpec, limits: Limits, floors: Floors, resolution: float = 0.0) -> Limit:
-    """The limit in force for one check."""
-    declared = limits[spec.name]
+    """The limit in force for one check.
+
+    Two measured floors or more say more than a published limit does: a check with `measured` then has that limit, or
+    ten floors where that is more.
+    """
+    declared, floor = limits[spec.name], floors.by_check.get(spec.name)
+    value = declared.value
+    if spec.measured is not None and floor is not None and floor.pairs > 1 and not declared.because:
+        value = min(value, max(spec.measured, MEASURED_FACTOR * floor.value))
     return Limit(
-        declared=declared.value, direction=spec.direction, source=declared.source, cap=spec.cap,
+        declared=value, direction=spec.direction, source=declared.source, cap=spec.cap,
         because=declared.because, loosens=declared.loosens, floor=floors.of(spec.name), resolution=resolution,
     )
 

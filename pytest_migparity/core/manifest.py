@@ -35,10 +35,14 @@ class Upstream(_Table):
 
 
 class ModelTable(_Table):
-    """Who is verified. `notes` are open points that every report of the model should carry in mind."""
+    """Who is verified. `notes` are open points that every report of the model should carry in mind.
+
+    `family`: how much two good runs of such a model differ (core.evidence.Policy).
+    """
 
     name: str
     title: str = ""
+    family: Literal["dense", "moe", "dropout"] | None = None
     upstream: Upstream | None = None
     notes: list[str] = []
 
@@ -99,7 +103,7 @@ class SideTable(_Table):
 class SeriesTable(_Table):
     """One loss series: its file (relative to the site), reader, column, and what to subtract from its step numbers.
 
-    `interval`: the log prints every so many steps.
+    `interval`: the log prints every so many steps. `first_step`: both sides go on from one checkpoint, with this step.
     """
 
     file: str | None = None
@@ -107,6 +111,7 @@ class SeriesTable(_Table):
     column: str = "loss"
     step_offset: int = 0
     interval: Annotated[int, Field(gt=0)] = 1
+    first_step: Annotated[int, Field(ge=0)] | None = None
     title: str = ""
 
 
@@ -172,7 +177,7 @@ class Manifest(_Table):
 
     def declared_floors(self, level: str) -> Floors:
         """Floors measured earlier and written into the manifest."""
-        return Floors({name: Floor(value, because or "manifest", runs)
+        return Floors({name: Floor(value, because or "manifest", runs, max(1, runs * (runs - 1) // 2))
                        for name, value, because, runs in _numbers(self.floors.get(level, {}))})
 
     def policy(self, case: str = "main") -> Policy:
@@ -184,8 +189,9 @@ class Manifest(_Table):
             upstream_repo=upstream.repo if upstream else "", upstream_commit=upstream.commit if upstream else "",
             requested=self.env.requested,
         )
+        series = self.series.get(case, SeriesTable())
         return Policy(mode="weak" if self.recipe.noise == "device" else "strict", steps=self.recipe.steps,
-                      interval=self.series[case].interval if case in self.series else 1,
+                      first=series.first_step, interval=series.interval, family=self.model.family,
                       world_size=self.recipe.world_size, env=rules)
 
 
@@ -276,8 +282,12 @@ def _contradictions(manifest: Manifest) -> Iterator[str]:
 def _bad_numbers(table: str, level: Level, checks: Mapping[str, LimitTable | float]) -> Iterator[str]:
     for name, value, because, _ in _numbers(checks):
         where = f"[{table}.{level.name}] {name}"
-        if name not in level.checks:
-            yield f"{where}: no such check; {did_you_mean(name, level.checks)}"
+        known = (*level.checks, *level.figures) if table == "floors" else tuple(level.checks)
+        if name not in known:
+            yield f"{where}: no such check; {did_you_mean(name, known)}"
+            continue
+        if name in level.figures:
+            yield from _bad_figure(where, name, value, because)
             continue
         spec = level.checks[name]
         shown = f"{where} = {value:g}"
@@ -293,3 +303,12 @@ def _bad_numbers(table: str, level: Level, checks: Mapping[str, LimitTable | flo
         elif table == "limits" and spec.looser(value, spec.default) and not (because or "").strip():
             yield (f"{shown} is looser than the published {spec.default:g}; "
                    f'say why: {name} = {{value = {value:g}, because = "..."}}')
+
+
+def _bad_figure(where: str, name: str, value: float, because: str | None) -> Iterator[str]:
+    """What is wrong with the floor of a statistic that has no limit."""
+    if not math.isfinite(value) or value < 0:
+        yield f"{where} = {value:g}: expected a finite number, 0 or more"
+    elif not (because or "").strip():
+        yield (f"{where} = {value:g}: say where it was measured: "
+               f'{name} = {{value = {value:g}, because = "5 reruns on ...", runs = 5}}')

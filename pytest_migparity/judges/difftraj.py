@@ -9,25 +9,26 @@ from __future__ import annotations
 
 from pytest_migparity.core.evidence import Evidence, Policy, Trajectory
 from pytest_migparity.core.limits import Floors, Limits
-from pytest_migparity.core.verdict import Check, Coverage, Finding, Note, Outcome, State, note, settle
+from pytest_migparity.core.verdict import Coverage, Finding, Note, Outcome, note, settle
 
 from .loss_channels import Channels, channels_of
-from .loss_checks import SPECS, checks_of, unmeasured
+from .loss_checks import checks_of, departure_check, late, unmeasured
+from .loss_departure import SHIPPED, Scale, departure_of
 from .loss_hints import hints_of
 from .loss_identity import identity_notes
 from .loss_notes import broken_notes, coverage_notes, doubtful, numbering_notes
 from .loss_onset import earlier, first_divergence
 from .loss_weak import judge_weak
 from .traj_align import Aligned, Series, align, series_of
-from .traj_stats import floors_of, measure
+from .traj_stats import first_zeros, floors_of, floors_of_pairs, measure
 
-__all__ = ["floors_of", "judge_loss", "measure"]
+__all__ = ["floors_of", "floors_of_pairs", "judge_loss", "measure"]
 
 Sides = tuple[Evidence[Trajectory], Evidence[Trajectory]]
 
 
 def judge_loss(baseline: Evidence[Trajectory], candidate: Evidence[Trajectory], *,
-               limits: Limits, floors: Floors, policy: Policy) -> Finding:
+               limits: Limits, floors: Floors, policy: Policy, scale: Scale = SHIPPED) -> Finding:
     """Hold the log-ratio of two loss trajectories against `limits` (one per check of L5).
 
     FAIL: a check beyond its limit, a loss that is non-finite or not positive on one side only, or, where both sides
@@ -56,31 +57,37 @@ def judge_loss(baseline: Evidence[Trajectory], candidate: Evidence[Trajectory], 
         only = [0 if table is None else int(table.step.size) for table in tables]
         coverage = Coverage("steps", 0, policy.steps or max(only), only[0], only[1], *_handled(sides))
         return Finding(Outcome.INCONCLUSIVE, unmeasured(limits, floors), coverage, notes=tuple(notes))
-    return _judge_pair(sides, a, b, notes, limits, floors, policy)
+    return _judge_pair(sides, a, b, notes, limits, floors, policy, scale)
 
 
 def _judge_pair(sides: Sides, a: Series, b: Series, notes: list[Note],
-                limits: Limits, floors: Floors, policy: Policy) -> Finding:
+                limits: Limits, floors: Floors, policy: Policy, scale: Scale) -> Finding:
     """Two non-empty tables to a Finding; `notes` are those of the evidence itself."""
-    pair = align(a, b, policy.steps, policy.interval)
-    checks, unmet = checks_of(pair, a, b, limits, floors)
-    numbering = numbering_notes(pair, a, b, checks)
+    ours, theirs = sides[0].runs[0], sides[1].runs[0]
+    pair = align(a, b, policy.steps, policy.interval, policy.first)
+    checks, unmet = checks_of(pair, a, b, limits, floors, policy.first)
+    figures = departure_of(pair, first_zeros(ours.table, theirs.table, pair))
+    departure, doubt = departure_check(figures, int(pair.usable.sum()), limits, floors, policy.family, scale)
+    checks = (*late(checks, departure, pair), departure)
+    parted = [check.name for check in checks if check.blocked == "loss-check-late"]
+    numbering = numbering_notes(pair, a, b)
     missing = coverage_notes(pair, a, b, policy)
     broken, undefined = broken_notes(pair)
-    ours, theirs = sides[0].runs[0], sides[1].runs[0]
     vacuous, remarks = identity_notes(ours, theirs, pair)
     channels = Channels() if numbering else channels_of(ours.table, theirs.table, pair)
 
-    alone = _mean_alone(checks, floors)
+    agree = settle(checks) is Outcome.PASS and ours.table.window == theirs.table.window
+    if agree and [item.code for item in numbering] == ["loss-intervals"]:
+        numbering, remarks = [], [*remarks, note("loss-intervals-agree", baseline=a.interval, candidate=b.interval)]
     if any(side.problems for side in sides) or doubtful(notes) or (numbering and not pair.broken.any()):
         outcome = Outcome.INCONCLUSIVE  # not the same thing, or not the same steps: neither agreement nor difference
     else:
-        outcome = settle(
-            tuple(check for check in checks if not (alone and check.name == "mean")),
-            failed=bool(pair.broken.any() or channels.failed),
-            unsure=bool(missing or undefined or vacuous or alone or numbering or channels.unsure))
-    notes = [*notes, *numbering, *broken, *channels.failed, *undefined, *missing, *vacuous, *alone, *channels.unsure,
+        outcome = settle(checks, failed=bool(pair.broken.any() or channels.failed),
+                         unsure=bool(missing or undefined or vacuous or numbering or channels.unsure))
+    notes = [*notes, *numbering, *broken, *channels.failed, *undefined, *missing, *vacuous, *doubt, *channels.unsure,
              *unmet, *remarks, *channels.remarks]
+    if parted:
+        notes.append(note("loss-late", checks=", ".join(parted)))
     if pair.beyond:
         notes.append(note("loss-beyond", rows=pair.beyond, steps=policy.steps or 0))
     quiet = outcome is Outcome.PASS or bool(numbering)
@@ -89,21 +96,6 @@ def _judge_pair(sides: Sides, a: Series, b: Series, notes: list[Note],
         first_divergence=None if quiet else earlier(first_divergence(pair, checks, floors), channels.first),
         notes=tuple(notes), hints=() if quiet else (*channels.hints, *hints_of(pair, checks)),
     )
-
-
-def _mean_alone(checks: tuple[Check, ...], floors: Floors) -> list[Note]:
-    """The note where `mean` alone is beyond its limit, below its cap, and no rerun says how far a good pair may go.
-
-    facts/loss.md: without a floor it is mixture-of-experts noise as often as a bug. A floor of 0 (bitwise equal
-    reruns) says nothing about other hardware either, and counts as none.
-    """
-    violated = [check for check in checks if check.state is State.VIOLATED]
-    if len(violated) != 1 or violated[0].name != "mean" or floors.of("mean"):
-        return []
-    mean = violated[0]
-    if mean.limit is None or not mean.value < min(SPECS["mean"].cap, mean.limit.cap):
-        return []
-    return [note("loss-mean-alone", value=mean.value, limit=mean.limit.effective, cap=mean.limit.cap)]
 
 
 def _coverage(sides: Sides, pair: Aligned) -> Coverage:

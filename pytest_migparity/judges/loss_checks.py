@@ -1,8 +1,9 @@
-"""The eight checks of L5, each measured, blocked with a reason, or blind for its digits."""
+"""The checks of L5, each measured, blocked with a reason, or blind for its digits."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,11 +11,14 @@ from pytest_migparity.core.levels import LEVELS
 from pytest_migparity.core.limits import Floors, Limits, limit_for
 from pytest_migparity.core.verdict import Check, Note, State, note
 
-from .traj_align import Aligned, Series, head_missing
+from .loss_departure import LEAST_POINTS, SHIPPED, Departure, Scale, span, window_of
+from .traj_align import Aligned, Series, head_missing, head_of
 from .traj_stats import CORRELATIONS, ORDER_STEPS, TAIL_POINTS, resolutions, statistics
 
 SPECS = LEVELS["L5"].checks
-NEEDS = {"tail": TAIL_POINTS, "drift": TAIL_POINTS, "spearman": TAIL_POINTS, "order": ORDER_STEPS}
+NEEDS = {"tail": TAIL_POINTS, "drift": TAIL_POINTS, "spearman": TAIL_POINTS, "order": LEAST_POINTS}
+LATE = 20.0
+DETECTS = 1e-4  # `late` of a dense model that is just beyond its departure limit; digits blind that check at ten times it
 
 
 def unmeasured(limits: Limits, floors: Floors, code: str = "loss-check-no-evidence") -> tuple[Check, ...]:
@@ -23,7 +27,7 @@ def unmeasured(limits: Limits, floors: Floors, code: str = "loss-check-no-eviden
                  for spec in SPECS.values())
 
 
-def checks_of(pair: Aligned, a: Series, b: Series, limits: Limits, floors: Floors
+def checks_of(pair: Aligned, a: Series, b: Series, limits: Limits, floors: Floors, first: int | None = None
               ) -> tuple[tuple[Check, ...], list[Note]]:
     """The checks of one pair, and one note for every reason why one of them could not be measured or resolved.
 
@@ -32,11 +36,11 @@ def checks_of(pair: Aligned, a: Series, b: Series, limits: Limits, floors: Floor
     if not pair.step.size:
         return unmeasured(limits, floors, "loss-check-no-common"), [note("loss-no-common-steps")]
     figures, digits = statistics(pair), resolutions(pair)
-    headless = head_missing(a, b)
+    headless = head_missing(a, b, first)
     n = int(np.count_nonzero(pair.usable | pair.broken))
     reasons: dict[str, Note] = {}
     checks: list[Check] = []
-    for spec in SPECS.values():
+    for spec in (spec for spec in SPECS.values() if spec.name != "departure"):
         value, blocked = figures[spec.name], ""
         if headless and spec.name in ("step0", "first3"):
             blocked, reason = "loss-check-head", note("loss-head-missing", first=int(pair.step[0]))
@@ -47,6 +51,9 @@ def checks_of(pair: Aligned, a: Series, b: Series, limits: Limits, floors: Floor
             constant = _constant_sides(pair) if spec.name in CORRELATIONS else ""
             blocked = "loss-check-constant" if constant else "loss-check-undefined"
             reason = note("loss-constant", side=constant) if constant else note("loss-undefined", check=spec.name)
+        if not blocked and spec.name == "order" and n < ORDER_STEPS:
+            checks.append(Check(spec.name, value, unit=spec.unit))  # a figure: so few say nothing either way
+            continue
         if blocked:
             value = math.nan
             reasons[blocked] = reason  # of several the last asks for the most steps
@@ -78,3 +85,50 @@ def violated(checks: tuple[Check, ...]) -> set[str]:
 def effective(checks: tuple[Check, ...], name: str) -> float:
     """The limit in force of one check."""
     return next(check.limit.effective for check in checks if check.name == name and check.limit is not None)
+
+
+def departure_check(figures: Departure | None, points: int, limits: Limits, floors: Floors, family: str | None,
+                    scale: Scale = SHIPPED) -> tuple[Check, list[Note]]:
+    """The departure held against its limits: clear, beyond, or blocked in between, with what would decide it.
+
+    Without a family the lowest departure of all families must be beyond, and the highest clear.
+    """
+    spec = SPECS["departure"]
+    limit = limit_for(spec, limits, floors)
+    if limit.declared == spec.default:
+        limit = replace(limit, declared=scale.beyond)
+    if figures is None:
+        needs = note("loss-short", steps=points, needs=LEAST_POINTS, more=max(0, LEAST_POINTS - points))
+        return Check(spec.name, math.nan, limit, spec.unit, blocked="loss-check-short"), [needs]
+    limit = replace(limit, resolution=limit.declared * figures.digits / DETECTS if figures.digits > 10 * DETECTS else 0.0)
+    low, high = span(figures, family, floors, scale)
+    clear = min(scale.clear, limit.declared)
+    if low > limit.declared or high <= clear or limit.blind:
+        return Check(spec.name, low if low > limit.declared else high, limit, spec.unit), []
+    known = family in scale.references
+    return (Check(spec.name, high, limit, spec.unit, blocked="loss-check-doubt"),
+            [note("loss-departure-doubt" if known else "loss-departure-family", low=low, high=high, clear=clear,
+                  beyond=limit.declared)])
+
+
+def late(checks: tuple[Check, ...], departure: Check, pair: Aligned) -> tuple[Check, ...]:
+    """`checks`, those blocked that are beyond their limits in the long run only, unless the departure is beyond its own.
+
+    Good pairs go on parting (facts/loss.md: over whole runs good and bad are much harder to tell apart): a check beyond
+    its limit over the whole run and within it over the weighed first steps is no verdict. Up to LATE limits: of the
+    labelled good pairs none goes beyond twelve.
+    """
+    if departure.state is State.VIOLATED or not pair.usable.any() or np.array_equal(window_of(pair), pair.usable):
+        return checks
+    early = statistics(head_of(pair, window_of(pair)))
+    return tuple(replace(check, blocked="loss-check-late") if _only_late(check, early[check.name]) else check
+                 for check in checks)
+
+
+def _only_late(check: Check, early: float) -> bool:
+    limit = check.limit
+    if limit is None or check.state is not State.VIOLATED or check.name == "order" or not limit.holds(early):
+        return False
+    apart, allowed = ((1 - check.value, 1 - limit.effective) if check.name in CORRELATIONS
+                      else (check.value, limit.effective))
+    return bool(apart <= LATE * allowed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,11 +27,13 @@ class Series:
     quantum: Floats
     interval: int
 
-    def within(self, last: int | None) -> Series:
-        """The rows up to and including step `last`; all of them for None."""
-        if last is None:
-            return self
-        kept = self.step <= last
+    def within(self, first: int | None, last: int | None) -> Series:
+        """The rows from step `first` up to and including step `last`; None is no bound."""
+        kept = np.ones(self.step.shape, dtype=bool)
+        if first is not None:
+            kept &= self.step >= first
+        if last is not None:
+            kept &= self.step <= last
         return Series(self.step[kept], self.loss[kept], self.quantum[kept], self.interval)
 
 
@@ -92,17 +94,19 @@ def last_expected(baseline: Series, candidate: Series, steps: int | None) -> int
     return steps - 1 if any(side.step.size and side.step[0] <= 0 for side in (baseline, candidate)) else steps
 
 
-def align(baseline: Series, candidate: Series, steps: int | None = None, interval: int = 1) -> Aligned:
+def align(baseline: Series, candidate: Series, steps: int | None = None, interval: int = 1, first: int | None = None
+          ) -> Aligned:
     """Pair the two sides by step, never by row.
 
     `steps` is how many training steps must be covered; what lies beyond is left out and counted in `beyond`. Of them
     every `interval`-th is expected, or as many as the logs themselves print where that is more often: a declaration
-    that is too wide never excuses a step. Without `steps` every step either side logged is expected, and those that
-    both sides skipped: a distance wider than either side's usual interval is a hole.
+    that is too wide never excuses a step. Without `steps` every step either side logged is expected (`_asked`), and those that
+    both sides skipped: a distance wider than either side's usual interval is a hole. `first`: what lies before is no
+    part of the question; both sides go on from one checkpoint.
     """
     last = last_expected(baseline, candidate, None if steps is None else min(steps, LARGEST_STEP))
     beyond = sum(int(np.count_nonzero(side.step > last)) for side in (baseline, candidate)) if last is not None else 0
-    a, b = baseline.within(last), candidate.within(last)
+    a, b = baseline.within(first, last), candidate.within(first, last)
     step, rows_a, rows_b = np.intersect1d(a.step, b.step, assume_unique=True, return_indices=True)
     left, right = a.loss[rows_a], b.loss[rows_b]
     half_a, half_b = a.quantum[rows_a] / 2, b.quantum[rows_b] / 2
@@ -117,8 +121,8 @@ def align(baseline: Series, candidate: Series, steps: int | None = None, interva
     broken = (good_a != good_b) & ~same_print | (finite_a != finite_b)
     d = np.where(usable, d, np.where(broken, np.inf, np.nan))
     neither = ~usable & ~broken
-    union = np.union1d(a.step, b.step)
-    holes, count = _holes(*_grid(a, b, union, last, interval))
+    union = np.union1d(a.step, b.step) if last is not None else _asked(a, b)
+    holes, count = _holes(*_grid(a, b, union, last, interval, first))
     return Aligned(
         step=step, baseline=left, candidate=right, d=d,
         digits=np.minimum(np.nan_to_num(digits, nan=COARSEST), COARSEST),
@@ -131,7 +135,26 @@ def align(baseline: Series, candidate: Series, steps: int | None = None, interva
     )
 
 
-def _grid(a: Series, b: Series, union: Ints, last: int | None, interval: int) -> tuple[Ints, int]:
+def head_of(pair: Aligned, rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Aligned:
+    """`pair` cut down to some of its steps; what is missing is the whole pair's."""
+    return replace(pair, **{name: getattr(pair, name)[rows] for name in (
+        "step", "baseline", "candidate", "d", "digits", "quantum_a", "quantum_b", "usable", "broken")})
+
+
+def _asked(a: Series, b: Series) -> Ints:
+    """The steps that both sides should have where no recipe says: all that either logged.
+
+    Where one side logs every few steps only, those steps of the other that lie on its grid.
+    """
+    union: Ints = np.union1d(a.step, b.step)
+    if a.interval == b.interval or min(a.step.size, b.step.size) < 2:
+        return union
+    coarse = a if a.interval > b.interval else b
+    phases, counts = np.unique(coarse.step % coarse.interval, return_counts=True)
+    return union[np.isin(union, coarse.step) | (union % coarse.interval == phases[np.argmax(counts)])]
+
+
+def _grid(a: Series, b: Series, union: Ints, last: int | None, interval: int, begin: int | None) -> tuple[Ints, int]:
     """(points, stride): between two of the points every stride-th step is missing; `union` is what either side logged.
 
     With a recipe the points are those of its steps that were logged, and its two ends. A log starts at 0, at 1, or at
@@ -145,6 +168,8 @@ def _grid(a: Series, b: Series, union: Ints, last: int | None, interval: int) ->
     first = phase if phase == stride - 1 else 1
     if phase == 0:
         first = stride if union[0] > 0 else 0
+    if begin is not None:
+        first = begin + (phase - begin) % stride
     total = max(0, (last - first) // stride + 1)
     logged = union[(union >= first) & (union % stride == first % stride)]
     return np.concatenate([[first - stride], logged, [first + stride * total]]).astype(np.int64), stride
@@ -161,11 +186,16 @@ def _holes(points: Ints, stride: int) -> tuple[Ints, int]:
     return np.repeat(points[:-1], listed) + stride * nth, int(ends[-1])
 
 
-def head_missing(a: Series, b: Series) -> bool:
-    """Is the first step that both sides should have absent? A log starts at 0, at 1, or at its first interval."""
+def head_missing(a: Series, b: Series, first: int | None = None) -> bool:
+    """Is the first step that both sides should have absent? A log starts at 0, at 1, or at its first interval.
+
+    Runs that go on from one checkpoint start at `first`, or within an interval from there.
+    """
+    a, b = a.within(first, None), b.within(first, None)
     if not a.step.size or not b.step.size or a.step[0] != b.step[0]:
         return True
-    return int(a.step[0]) > max(1, a.interval, b.interval)
+    interval = max(1, a.interval, b.interval)
+    return int(a.step[0]) > (interval if first is None else first + interval - 1)
 
 
 def constant_shift(a: Series, b: Series) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 from pytest_migparity.core.evidence import Trajectory
 from pytest_migparity.core.limits import Floor, Floors
 
+from .loss_departure import LEAST_POINTS, Departure, departure_of, geometric_mean
 from .traj_align import Aligned, align, series_of
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def slope_weights(step: Floats) -> Floats:
 
 
 def statistics(pair: Aligned) -> dict[str, float]:
-    """The eight figures of DESIGN's L5 marker; NaN where one is not defined, inf where one side alone is broken."""
+    """The eight figures beside the departure; NaN where one is not defined, inf where one side alone is broken."""
     kept = pair.usable | pair.broken
     d, step = pair.d[kept], pair.step[kept].astype(np.float64)
     size = np.abs(d)
@@ -75,7 +76,7 @@ def statistics(pair: Aligned) -> dict[str, float]:
     a, b = pair.baseline[pair.usable], pair.candidate[pair.usable]
     if a.size >= TAIL_POINTS:
         figures["spearman"] = spearman(a, b)
-    if a.size >= ORDER_STEPS:
+    if a.size >= LEAST_POINTS:
         figures["order"] = spearman(np.diff(np.log(a)), np.diff(np.log(b)))
     return figures
 
@@ -104,7 +105,7 @@ def resolutions(pair: Aligned) -> dict[str, float]:
     sides = ((pair.baseline[kept], pair.quantum_a[kept]), (pair.candidate[kept], pair.quantum_b[kept]))
     if digits.size >= TAIL_POINTS:
         figures["spearman"] = _attenuation(*(tie_reliability(loss) for loss, _ in sides))
-    if digits.size >= ORDER_STEPS:
+    if digits.size >= LEAST_POINTS:
         figures["order"] = _attenuation(*(difference_reliability(loss, quantum) for loss, quantum in sides))
     return figures
 
@@ -147,25 +148,51 @@ def measure(baseline: Trajectory, candidate: Trajectory, steps: int | None = Non
 
 
 def floors_of(runs: Sequence[Trajectory], steps: int | None = None, source: str = "reruns") -> Floors:
-    """How far reruns of one side are apart: the largest of each statistic over all pairs of `runs`, |d| by step.
+    """How far reruns of one side are apart, over all pairs of `runs`; see `floors_of_pairs`."""
+    return floors_of_pairs(list(combinations(runs, 2)), steps, source, runs=len(runs))
 
-    A floor of a correlation is its distance from 1. A pair that broke (non-finite, nothing in common) measures
-    nothing and sets no floor: a broken rerun must not loosen a limit.
+
+def floors_of_pairs(pairs: Sequence[tuple[Trajectory, Trajectory]], steps: int | None = None, source: str = "reruns", *,
+                    runs: int | None = None) -> Floors:
+    """What pairs of good runs of one stack show: the largest of each statistic, and |d| by step.
+
+    A floor of a correlation is its distance from 1; those of `late` and `noise` are geometric means, in which one odd
+    pair counts for one. A pair that broke (non-finite, nothing in common) measures nothing and sets no floor: a broken
+    rerun must not loosen a limit.
     """
     largest: dict[str, float] = {}
     by_step: dict[int, float] = {}
-    for first, second in combinations(runs, 2):
-        a, b = series_of(first), series_of(second)
+    figures: list[Departure] = []
+    measured = 0
+    for a, b in ((series_of(one), series_of(other)) for one, other in pairs):
         if a is None or b is None:
             continue
         pair = align(a, b, steps)
         if pair.broken.any() or not pair.usable.any():
             continue
+        measured += 1
         for name, value in statistics(pair).items():
             apart = 1.0 - value if name in CORRELATIONS else value
             if np.isfinite(apart):
                 largest[name] = max(apart, largest.get(name, 0.0))
         for step, size in zip(pair.step[pair.usable].tolist(), np.abs(pair.d[pair.usable]).tolist(), strict=True):
             by_step[step] = max(size, by_step.get(step, 0.0))
-    return Floors({name: Floor(value, source, len(runs)) for name, value in largest.items()}, by_step)
+        figures += [each for each in (departure_of(pair),) if each is not None]
+    count = runs if runs is not None else 2 * len(pairs)
+    floors = {name: Floor(value, source, count, measured) for name, value in largest.items()}
+    if figures:
+        for name, values in (("late", [each.late for each in figures]), ("noise", [each.noise for each in figures])):
+            floors[name] = Floor(geometric_mean(np.array(values)), source, count, len(figures))
+    return Floors(floors, by_step)
 
+
+def first_zeros(baseline: Trajectory, candidate: Trajectory, pair: Aligned) -> tuple[float, float] | None:
+    """num_zeros of both sides at the first common step; None where one of them did not log it there."""
+    found = []
+    for table in (baseline, candidate):
+        zeros = series_of(table, "num_zeros")
+        at = np.flatnonzero(zeros.step == pair.step[0]) if zeros is not None and pair.step.size else np.zeros(0)
+        if zeros is None or not at.size or not np.isfinite(zeros.loss[at[0]]):
+            return None
+        found.append(float(zeros.loss[at[0]]))
+    return found[0], found[1]

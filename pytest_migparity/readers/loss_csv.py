@@ -5,11 +5,15 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from pytest_migparity.core.verdict import note
 
+from .cells import NON_FINITE, NUMBER, STEP
 from .errors import ReadError, shown
-from .rows import NON_FINITE, NUMBER, STEP, Rows
+from .lines import Lines
+from .rows import Rows
 
 STEP_NAMES = ("step", "steps", "global_step", "iteration", "iterations", "iter", "current_steps", "train/global_step",
               "trainer/global_step", "_step")
@@ -24,9 +28,9 @@ class CsvReader:
 
     name = "csv"
 
-    def sniff(self, text: str) -> float:
+    def sniff(self, head: str) -> float:
         """A header with a step column, or two numbers in the first line."""
-        first = next((line for line in text.split("\n", 200) if line.strip() and not line.startswith("#")), "")
+        first = next((line for line in head.split("\n", 200) if line.strip() and not line.startswith("#")), "")
         if len(first) > CELL_LIMIT:
             return 0.0
         cells = _split(first, _delimiter(first))
@@ -34,41 +38,98 @@ class CsvReader:
             return 0.8
         return 0.5 if len(cells) >= 2 and STEP.fullmatch(cells[0]) and _is_number(cells[1]) else 0.0
 
-    def rows(self, text: str, name: str) -> Rows:
+    def read(self, lines: Lines, rows: Rows) -> None:
         """The table as printed; a torn last row is dropped, a row of another width elsewhere is an error."""
-        lines = [(number, line) for number, line in enumerate(text.split("\n"), 1)
-                 if line.strip() and not line.startswith("#")]
-        if not lines:
-            raise ReadError(name, found="comments only", expected="a header and rows", remedy="export step,loss as CSV")
-        delimiter = _delimiter(lines[0][1])
-        header = _split(lines[0][1], delimiter)
-        step = _step_column(header)
-        if step is None:
-            if not (len(header) >= 2 and STEP.fullmatch(header[0])):
-                raise ReadError(name, line=lines[0][0], found=f"columns {shown(', '.join(header))}",
-                                expected=f"one of them named {', '.join(STEP_NAMES[:4])}",
-                                remedy="rename the column that holds the step")
-            header, step = ["step", "loss", *(f"column {i}" for i in range(3, len(header) + 1))], 0
-        else:
-            _refuse_twins(header, step, name, lines[0][0])
-            lines = lines[1:]
-        found = Rows()
-        if not text.endswith("\n"):
-            found.open_end = "step" if step == len(header) - 1 else header[-1]
-        for position, (number, line) in enumerate(lines):
-            cells = _split(line, delimiter) if len(line) <= CELL_LIMIT * 8 else []
-            if len(cells) != len(header):
-                if position == len(lines) - 1 and len(cells) < len(header):
-                    found.dropped += 1
-                    found.open_end = ""
-                    found.notes.append(note("read-torn-line", file=name, line=number))
-                    continue
-                raise ReadError(name, line=number, found=f"{len(cells)} cells: {shown(line)}",
-                                expected=f"{len(header)}, as in the header", remedy="correct or remove the line")
-            found.add(number, cells[step], {key: cell for i, (key, cell) in enumerate(zip(header, cells, strict=True))
-                                            if i != step})
-        _commas(found, name, delimiter)
-        return found
+        header: _Header | None = None
+        broken: ReadError | None = None
+        for first, block in lines.blocks():
+            numbers, printed = _printed(block, first)
+            if header is None and printed:
+                header = _header(printed[0], numbers[0], lines.name)
+                if header.named:
+                    numbers, printed = numbers[1:], printed[1:]
+            if header is None or not printed:
+                continue
+            if broken is not None:
+                raise broken
+            cells = _table(printed, header.delimiter)
+            broken = _misfit(cells, numbers, printed, len(header.names), lines.name)
+            if broken is not None:
+                numbers, cells = numbers[:-1], cells[:-1]
+            if cells:
+                columns = dict(zip(header.names, zip(*cells, strict=True), strict=True))
+                rows.extend(numbers, columns.pop(header.names[header.step]), columns)
+        if header is None:
+            raise ReadError(lines.name, found="comments only", expected="a header and rows",
+                            remedy="export step,loss as CSV")
+        if broken is not None:
+            rows.dropped += 1
+            rows.notes.append(note("read-torn-line", file=lines.name, line=broken.line or 0))
+        elif lines.torn:
+            rows.open_end = "step" if header.step == len(header.names) - 1 else header.names[-1]
+        _commas(rows, lines.name, header.delimiter)
+
+
+class _Header(NamedTuple):
+    """The columns of a table; `named` says that its first line names them."""
+
+    names: list[str]
+    step: int
+    delimiter: str
+    named: bool
+
+
+def _header(line: str, number: int, name: str) -> _Header:
+    delimiter = _delimiter(line)
+    cells = _split(line, delimiter)
+    step = _step_column(cells)
+    if step is not None:
+        _refuse_twins(cells, step, name, number)
+        return _Header(cells, step, delimiter, True)
+    if len(cells) >= 2 and STEP.fullmatch(cells[0]):
+        return _Header(["step", "loss", *(f"column {i}" for i in range(3, len(cells) + 1))], 0, delimiter, False)
+    raise ReadError(name, line=number, found=f"columns {shown(', '.join(cells))}",
+                    expected=f"one of them named {', '.join(STEP_NAMES[:4])}",
+                    remedy="rename the column that holds the step")
+
+
+def _printed(block: str, first: int) -> tuple[Sequence[int], list[str]]:
+    """(numbers, texts) of the lines that are neither blank nor comments."""
+    lines = block.split("\n")
+    if not lines[-1]:
+        del lines[-1]
+    if all(lines) and "#" not in block and not any(map(str.isspace, lines)):
+        return range(first, first + len(lines)), lines
+    kept = [(number, line) for number, line in enumerate(lines, first)
+            if line and not line.startswith("#") and not line.isspace()]
+    return [number for number, _ in kept], [line for _, line in kept]
+
+
+def _misfit(cells: list[list[str]], numbers: Sequence[int], printed: list[str], width: int,
+            name: str) -> ReadError | None:
+    """The error for the last line, if it is too short: it may be torn. Raises it for any other line of another width.
+    """
+    if {width}.issuperset(map(len, cells)):
+        return None
+    wrong = next(i for i, row in enumerate(cells) if len(row) != width)
+    error = ReadError(name, line=numbers[wrong], found=f"{len(cells[wrong])} cells: {shown(printed[wrong])}",
+                      expected=f"{width}, as in the header", remedy="correct or remove the line")
+    if len(cells[wrong]) > width or wrong + 1 < len(cells):
+        raise error
+    return error
+
+
+def _table(lines: list[str], delimiter: str) -> list[list[str]]:
+    """The cells of each line."""
+    if delimiter and any('"' in line for line in lines):
+        try:
+            cells = list(csv.reader(lines, delimiter=delimiter, skipinitialspace=True))
+        except csv.Error:
+            cells = []
+        if len(cells) == len(lines):  # no quote reaches into another line
+            return cells
+        return [_split(line, delimiter) if len(line) <= CELL_LIMIT * 8 else [] for line in lines]
+    return [line.split(delimiter or None) if len(line) <= CELL_LIMIT * 8 else [] for line in lines]
 
 
 def _delimiter(line: str) -> str:
@@ -108,23 +169,21 @@ def _is_number(text: str) -> bool:
     return NUMBER.fullmatch(text) is not None or text.lower() in NON_FINITE
 
 
-def _commas(found: Rows, name: str, delimiter: str) -> None:
+def _commas(rows: Rows, name: str, delimiter: str) -> None:
     """Read thousands commas, and decimal commas where the comma does not separate cells, column by column."""
-    with_comma: dict[str, list[int]] = {}
-    for i, row in enumerate(found.cells):
-        for key, cell in row.items():
-            if "," in cell:
-                with_comma.setdefault(key, []).append(i)
-    for key, rows in with_comma.items():
-        cells = [found.cells[i][key] for i in rows]
-        thousands = all(_THOUSANDS.fullmatch(cell) for cell in cells)
-        if not thousands and (delimiter == "," or not all(_DECIMAL_COMMA.fullmatch(cell) for cell in cells)):
+    for key in rows.columns():
+        cells = {row: cell for row, cell in rows.odd(key).items() if "," in cell}
+        if not cells:
             continue
-        if thousands and delimiter != "," and not any("." in row.get(key, "") for row in found.cells):
-            raise ReadError(name, line=found.line[rows[0]], found=f"{key} {shown(cells[0])}", expected="a number",
+        thousands = all(_THOUSANDS.fullmatch(cell) for cell in cells.values())
+        if not thousands and (delimiter == "," or not all(_DECIMAL_COMMA.fullmatch(cell) for cell in cells.values())):
+            continue
+        if thousands and delimiter != "," and not any("." in cell for cell in cells.values()) \
+                and not rows.column(key).decimals.any():
+            row, cell = next(iter(cells.items()))
+            raise ReadError(name, line=int(rows.lines()[row]), found=f"{key} {shown(cell)}", expected="a number",
                             remedy="is the comma for decimals or thousands? write a decimal point")
-        for i, cell in zip(rows, cells, strict=True):
-            found.cells[i] = {**found.cells[i], key: cell.replace(",", "" if thousands else ".")}
-        found.repaired += len(rows)
-        found.notes.append(note("read-thousands" if thousands else "read-decimal-comma", file=name, column=key,
-                                rows=len(rows)))
+        rows.mend(key, {row: cell.replace(",", "" if thousands else ".") for row, cell in cells.items()})
+        rows.repaired += len(cells)
+        rows.notes.append(note("read-thousands" if thousands else "read-decimal-comma", file=name, column=key,
+                               rows=len(cells)))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
@@ -13,7 +15,8 @@ from pytest_migparity.core.errors import UserError, did_you_mean
 
 from .errors import ReadError
 from .reading import Reading, reading_of
-from .rows import LOSS_NAMES, Rows
+from .rows import Rows
+from .table import LOSS_NAMES
 
 if TYPE_CHECKING:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -32,14 +35,16 @@ def read_tensorboard(folder: Path, *, column: str = "loss", step_offset: int = 0
     return _read(_run_folder(folder), str(folder), column, step_offset)
 
 
-def read_events(files: Mapping[str, bytes], *, column: str = "loss", step_offset: int = 0) -> Reading:
-    """As `read_tensorboard`, of event files already fetched, name to content; names order them and say their run."""
+def read_events(files: Mapping[str, Callable[[], AbstractContextManager[BinaryIO]]], *, column: str = "loss",
+                step_offset: int = 0) -> Reading:
+    """As `read_tensorboard`, of event files already fetched, by name; names order them and say their run."""
     parents = sorted({str(PurePosixPath(name).parent) for name in files})
     if len(parents) > 1:
         raise UserError(f"event files of several runs: {', '.join(parents[:5])}; name one of them")
     with TemporaryDirectory(prefix="migparity-") as folder:
         for number, name in enumerate(sorted(files)):
-            (Path(folder) / f"events.out.tfevents.{number:06}").write_bytes(files[name])
+            with files[name]() as stream, (Path(folder) / f"events.out.tfevents.{number:06}").open("wb") as copy:
+                shutil.copyfileobj(stream, copy)
         return _read(Path(folder), ", ".join(sorted(files)[:3]), column, step_offset)
 
 
@@ -51,7 +56,7 @@ def _read(run: Path, name: str, column: str, step_offset: int) -> Reading:
         raise ReadError(name, found=f"an event that does not parse ({type(error).__name__})",
                         expected="TensorBoard event files", remedy="fetch the file again, or hand in the text log"
                         ) from error
-    rows = Rows()
+    rows = Rows(name)
     tags: list[str] = sorted(accumulator.Tags()["scalars"])
     if not tags:
         raise ReadError(name, found="event files without a scalar", expected="the training loss as a scalar",
@@ -71,7 +76,8 @@ def _read(run: Path, name: str, column: str, step_offset: int) -> Reading:
     for number, event in enumerate(accumulator.Scalars(judged), 1):
         others = {key: points.get(event.step, "") for key, points in latest.items() if key != "loss"}
         rows.add(number, str(event.step), {"loss": str(np.float32(event.value)), **others})
-    return reading_of(rows, name, "tensorboard", "loss", step_offset, [])
+    rows.series = judged
+    return reading_of(rows, "tensorboard", "event files", column="loss", step_offset=step_offset)
 
 
 def _column(tag: str, tags: list[str]) -> str:

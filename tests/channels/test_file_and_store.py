@@ -91,6 +91,16 @@ def test_the_store_keeps_bytes_by_their_hash_and_verifies_when_read(tmp_path):
         store.read(stored)
 
 
+def test_a_stream_from_the_store_is_verified_before_its_first_byte(tmp_path):
+    store = Store(tmp_path / "cache")
+    stored = store.add(io.BytesIO(b"hello"))
+    with store.open(stored) as stream:
+        assert stream.read(2) == b"he"
+    stored.path.write_bytes(b"hellO")
+    with pytest.raises(StoreError, match="damaged"):
+        store.open(stored)
+
+
 def test_many_writers_of_the_same_bytes_leave_one_whole_blob(tmp_path):
     store = Store(tmp_path)
     data = os.urandom(1 << 20)

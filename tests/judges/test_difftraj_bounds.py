@@ -15,7 +15,7 @@ from pytest_migparity.core.verdict import Outcome, Verdict, Witness, note
 from pytest_migparity.judges.difftraj import floors_of, judge_loss
 from pytest_migparity.judges.loss_notes import DOUBTFUL
 from pytest_migparity.judges.traj_align import ranges
-from pytest_migparity.readers.rows import usual_interval
+from pytest_migparity.readers.repeats import usual_interval
 
 LIMITS = default_limits(LEVELS["L5"])
 

@@ -14,7 +14,6 @@ from pytest_migparity.core.errors import UserError
 from pytest_migparity.readers import registry
 from pytest_migparity.readers.errors import ReadError
 from pytest_migparity.readers.loss import read_loss
-from pytest_migparity.readers.rows import Rows
 
 
 def read(text, **options):
@@ -350,11 +349,10 @@ class Diary:
     def sniff(self, text):
         return 1.0 if text.startswith("dear diary") else 0.0
 
-    def rows(self, text, name):
-        rows = Rows()
-        for number, line in enumerate(text.splitlines()[1:], 1):
-            rows.add(number, str(number), {"loss": line})
-        return rows
+    def read(self, lines, rows):
+        for number, line in lines:
+            if number > 1:
+                rows.add(number, str(number - 1), {"loss": line})
 
 
 @pytest.fixture

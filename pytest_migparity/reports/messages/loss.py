@@ -131,10 +131,28 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "limits lifted to the printed digits: {checks} (rounding alone: up to {digits})",
         "因打印位数有限，已放宽 {checks} 的限值（舍入误差最大 {digits}）",
     ),
-    "loss-mean-alone": (
-        "only mean is beyond its limit ({value} over {limit}, under {cap}) and no rerun says how far two good runs "
-        "may be apart: rerun one side twice and hand the reruns in as a floor",
-        "仅 mean 超限（{value} > {limit}，但小于 {cap}），且没有重复运行给出本底：请将任一侧重跑两次作为本底后再判定",
+    "loss-check-doubt": ("between clear and beyond", "介于明确合格与明确超限之间"),
+    "loss-check-late": ("within its limit over the first steps only", "仅在起始若干步内未超限"),
+    "loss-late": (
+        "clear over the first 100 steps and beyond the limit over the whole run: {checks}. Good runs part in the long run "
+        "too: rerun the baseline as long and hand the reruns in as floors, or judge the first steps alone",
+        "前 100 步合格，但整程超限：{checks}。正常的两次运行在长程上也会分离：请将基线按同样步数重跑作为本底，或只判定起始若干步",
+    ),
+    "loss-intervals-agree": (
+        "the sides log at different intervals (baseline {baseline}, candidate {candidate} steps); the steps that both log "
+        "agree, so they hold the same quantity",
+        "两侧日志间隔不同（基线每 {baseline} 步，迁移侧每 {candidate} 步），但共同打印的步一致，可认为是同一量",
+    ),
+    "loss-departure-doubt": (
+        "the departure ({high} decades) lies between {clear}, up to which pairs are good, and {beyond}, beyond which they "
+        "are bad: rerun the baseline twice and hand the reruns in as floors",
+        "偏离度 {high}（十进对数）介于合格上限 {clear} 与超限下限 {beyond} 之间：请将基线重跑两次作为本底后再判定",
+    ),
+    "loss-departure-family": (
+        "the departure is {low} to {high} decades, by the model's family (up to {clear} good, beyond {beyond} bad): say "
+        'family = "dense", "moe" or "dropout" in the manifest\'s [model], or rerun the baseline twice for floors',
+        "偏离度因模型类别而异，为 {low} 至 {high}（十进对数；不超过 {clear} 合格，超过 {beyond} 不合格）：请在清单的 [model] 中"
+        '写明 family = "dense"、"moe" 或 "dropout"，或将基线重跑两次作为本底',
     ),
     # weak mode
     "loss-weak-needs": (
@@ -255,6 +273,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "with one",
         "{file}：第 {line} 行出现两个不同的 {column}，无法判断以哪个为准；请提供只含一个值的日志",
     ),
+    "read-loose-json": (
+        "{file}: {rows} records are no strict JSON (curly quotes, bare nan), first in line {line}; they were read as meant",
+        "{file}：{rows} 条记录不是严格的 JSON（弯引号或裸 nan，首处在第 {line} 行），已按原意读取",
+    ),
     "read-thousands": (
         "{file}: {column} has thousands separators in {rows} cells; they were removed",
         "{file}：{column} 有 {rows} 处千位分隔符，已去除",
@@ -262,5 +284,49 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "read-decimal-comma": (
         "{file}: {column} has decimal commas in {rows} cells; they were read as points",
         "{file}：{column} 有 {rows} 处以逗号作小数点，已按小数点读取",
+    ),
+    "read-other-rows": (
+        "{file}: {evals} records of evaluations and {others} other records without a training loss were left out",
+        "{file}：{evals} 条评估记录和 {others} 条其他无训练 loss 的记录未计入",
+    ),
+    "read-steps-are-positions": (
+        "{file}: no step is printed and nothing in the log tells it: its {rows} records are numbered from 1, so that a "
+        "step here is a position; hand in trainer_state.json, which has the steps",
+        "{file}：日志没有打印步号，也无从推断：{rows} 条记录按出现顺序从 1 编号，此处的步号只是位置；请提供带步号的 trainer_state.json",
+    ),
+    "read-steps-from-bar": (
+        "{file}: no step is printed; the steps of {rows} records are those of the progress bar beside them",
+        "{file}：日志没有打印步号，{rows} 条记录的步号取自相邻的进度条",
+    ),
+    "read-steps-from-logging": (
+        "{file}: no step is printed; the {rows} records were taken for every {every}th step, by the logging_steps that "
+        "the log holds",
+        "{file}：日志没有打印步号，按日志中的 logging_steps 将 {rows} 条记录视为每 {every} 步一条",
+    ),
+    "read-steps-from-engine": (
+        "{file}: the losses are printed without a step; {rows} of them have the steps of the engine's lines between "
+        "which they stand",
+        "{file}：loss 没有打印步号，其中 {rows} 条按其前后引擎日志行的步号确定",
+    ),
+    "read-steps-rebuilt": (
+        "{file}: {rows} steps are abbreviated (1K); they were rebuilt by counting on in steps of {every}, and every "
+        "abbreviation agrees",
+        "{file}：{rows} 个步号为缩写（如 1K），已按每 {every} 步递推还原，且与每处缩写一致",
+    ),
+    "read-step-is": ("{file}: the steps are the records' {key}", "{file}：步号取自记录的 {key}"),
+    "read-overflow": (
+        "{file}: {rows} lines report an overflow and a skipped step, first in line {line}",
+        "{file}：{rows} 行报告溢出并跳过更新，首处在第 {line} 行",
+    ),
+    "read-chart-grouped": (
+        "{file}: in {rows} rows, first in line {line}, {column} lies apart from its own minimum or maximum ({columns} such "
+        "columns): the chart shows means of several runs or steps; export it ungrouped, without smoothing",
+        "{file}：{column} 有 {rows} 行（首处在第 {line} 行）与其自身的最小值或最大值不同（此类列共 {columns} 个）：图表显示的是"
+        "多次运行或多步的均值；请取消分组和平滑后重新导出",
+    ),
+    "read-chart-sampled": (
+        "{file}: the steps of {column} are not evenly spaced ({columns} such columns): the chart has a sample of the "
+        "logged steps, another one in each export; export the whole history",
+        "{file}：{column} 的步号间隔不均匀（此类列共 {columns} 个）：图表只含部分采样步，且每次导出可能不同；请导出完整历史",
     ),
 }
