@@ -23,7 +23,7 @@ WIDTHS = np.arange(0.1, 1.01, 0.05)
 BUDGET = 0.028
 SLACK = 0.002  # above what fails whatever the departure is
 FOLDS = 10
-ABOVE_GOOD = 1.0
+ABOVE_GOOD = 1.5
 RIDGE = 1.0
 _FAR = 1e9
 
@@ -37,13 +37,14 @@ class Sample:
     figures: Departure | None
     clear: Outcome
     doubt: Outcome
+    beyond: Outcome
 
     def outcome(self, scale: Scale) -> Outcome:
         """What the judge says under other constants."""
         low, high = self.departure(scale)
         if np.isnan(low):
             return self.clear
-        return Outcome.FAIL if low > scale.beyond else self.clear if high <= scale.clear else self.doubt
+        return self.beyond if low > scale.beyond else self.clear if high <= scale.clear else self.doubt
 
     def departure(self, scale: Scale) -> tuple[float, float]:
         """(lowest, highest) departure; NaN where there are too few points."""
@@ -58,11 +59,13 @@ class Sample:
 
 
 def sample(pair: Pair, *, with_floors: bool) -> Sample:
-    """Judge a pair with the departure held clear, and held in doubt."""
+    """Judge a pair with the departure held clear, in doubt, and beyond."""
     floors = pair.floors if with_floors else NONE
-    some = {name: Reference(1e-5, 1e-2) for name in FAMILIES}
-    return Sample(pair, floors, pair.figures(), pair.judge(floors, Scale(some, _FAR, _FAR)).outcome,
-                  pair.judge(floors, Scale(some, -_FAR, _FAR)).outcome)
+    low = {name: Reference(1e-5, 1e-2, _FAR) for name in FAMILIES}
+    high = {name: Reference(1e-5, 1e-2, -_FAR) for name in FAMILIES}
+    held = [pair.judge(floors, scale).outcome for scale in
+            (Scale(low, 0.0, 1.0), Scale(low, -2 * _FAR, 1.0), Scale(high, 0.0, 1.0))]
+    return Sample(pair, floors, pair.figures(), *held)
 
 
 def fit(samples: Sequence[Sample]) -> Scale:
@@ -110,7 +113,7 @@ def _limits(samples: Sequence[Sample], references: dict[str, Reference]) -> Scal
     least = SPREAD[0] + SPREAD[1] / np.sqrt(len({each.pair.group for each in samples}))
     parts = [part for part in ([each for each in samples if not each.floors.by_check],
                                [each for each in samples if each.floors.by_check]) if part]
-    never = Scale(references, _FAR, _FAR)
+    never = Scale(references, _FAR, 2 * _FAR)
     budgets = [max(BUDGET, rates(part, never)["false_alarm"] + SLACK) for part in parts]
     best, found = (-1.0, 0.0), Scale(references, LIMIT - WIDTHS[-1], LIMIT + WIDTHS[-1])
     for above in WIDTHS[least - 1e-9 <= WIDTHS]:

@@ -36,17 +36,23 @@ def difftraj(
     from .core.levels import LEVELS
     from .core.limits import Floors, default_limits
     from .core.verdict import Verdict
-    from .reports.messages import LANGUAGES, language
     from .reports.verdict_text import verdict_text
 
-    if lang is not None and lang not in LANGUAGES:
-        raise UserError(f"--lang {lang}: expected {' or '.join(LANGUAGES)}")
+    spoken = _language(lang)
     ours, theirs = _read(baseline, "baseline", column), _read(candidate, "candidate", column)
     finding = judge_evidence("L5", ours, theirs, limits=default_limits(LEVELS["L5"]), floors=Floors(),
                              policy=Policy(steps=steps))
     verdict = Verdict("L5", "difftraj", "main", finding, (*ours.witnesses, *theirs.witnesses))
-    typer.echo(verdict.to_json() if json else verdict_text(verdict, "", language(lang), every_check=True))
+    typer.echo(verdict.to_json() if json else verdict_text(verdict, "", spoken, every_check=True))
     raise typer.Exit(EXIT[verdict.outcome])
+
+
+def _language(lang: str | None) -> str:
+    from .reports.messages import LANGUAGES, language
+
+    if lang is not None and lang not in LANGUAGES:
+        raise UserError(f"--lang {lang}: expected {' or '.join(LANGUAGES)}")
+    return language(lang)
 
 
 def _read(path: Path, side: str, column: str) -> Evidence[Trajectory]:
@@ -80,6 +86,52 @@ def readlog(
     document = reading.report.to_json()
     typer.echo(dumps(document, ensure_ascii=False) if json else log_text(document, reading.table, reading.repairs,
                                                                          language()))
+
+
+@app.command()
+def calibrate(
+    runs: Annotated[list[Path] | None, typer.Argument(metavar="RUN", help="logs of reruns of one side: two or more")
+                    ] = None,
+    level: Annotated[str, typer.Option(help="the level whose floors are measured")] = "L5",
+    column: Annotated[str, typer.Option(help="the series in the logs that is measured")] = "loss",
+    steps: Annotated[int | None, typer.Option(min=1, help="measure over these first steps only")] = None,
+    write: Annotated[Path | None, typer.Option(help="write the numbers into this model.toml")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="in place of other numbers that stand there")] = False,
+    take: Annotated[Path | None, typer.Option("--import", metavar="FILE", help="write the floors and limits of FILE, "
+                                              "measured elsewhere, instead of measuring")] = None,
+    source: Annotated[str, typer.Option(help="who measured what is imported, and where")] = "",
+    lang: Annotated[str | None, typer.Option(help="en or zh (default: from the locale)")] = None,
+    json: Annotated[bool, typer.Option("--json", help="print the result as a document instead")] = False,
+) -> None:
+    """Measure noise floors from reruns of one side, or import measured ones, and write them into a manifest."""
+    from datetime import UTC, datetime
+    from json import dumps
+    from typing import Any
+
+    from .calibrate import calibrate as measure
+    from .calibrate import calibrated_level
+    from .core.manifest import load_manifest
+    from .manifest_edit import imported_entries, measured_entries, write_entries
+    from .reports.calibration_text import calibration_text, written_text
+
+    spoken, document, texts, refused = _language(lang), dict[str, Any](), [], False
+    if (take is None and source) or (replace and write is None):
+        raise UserError("--source goes with --import, and --replace with --write")
+    if take is not None:
+        if runs or write is None:
+            raise UserError("--import FILE takes no RUN, and needs --write model.toml to write into")
+        entries = imported_entries(take, calibrated_level(level).name, source)
+    else:
+        found = measure(runs or [], level, column=column, steps=steps,
+                        manifest=None if write is None else load_manifest(write))
+        entries = {"floors": measured_entries(found, datetime.now(UTC).date().isoformat())}
+        document, refused = found.document(), bool(found.refused)
+        texts.append(calibration_text(document, spoken))
+    if write is not None:
+        document["written"] = write_entries(write, level, entries, replace=replace)
+        texts.append(written_text(document["written"], str(write), level, spoken))
+    typer.echo(dumps(document, ensure_ascii=False) if json else "\n\n".join(texts))
+    raise typer.Exit(EXIT[Outcome.INCONCLUSIVE] if refused else 0)
 
 
 @app.command()
