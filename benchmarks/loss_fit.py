@@ -102,14 +102,18 @@ def _even_odds(value: np.ndarray, bad: np.ndarray, family: Sequence[str], seen: 
 
     def loss(weights: np.ndarray) -> float:
         logit = design @ weights
-        return float(np.logaddexp(0, np.where(bad, -logit, logit)).sum() + RIDGE * np.dot(weights[:-1], weights[:-1]) / 2)
+        penalty = RIDGE * np.dot(weights[:-1], weights[:-1]) / 2
+        return float(np.logaddexp(0, np.where(bad, -logit, logit)).sum() + penalty)
 
     weights = minimize(loss, np.zeros(design.shape[1]), method="BFGS").x
     return {name: float(centre - spread * (weights[1 + i] + weights[-1]) / weights[0]) for i, name in enumerate(seen)}
 
 
 def _limits(samples: Sequence[Sample], references: dict[str, Reference]) -> Scale:
-    """Of all pairs of limits around LIMIT the one that catches most within the budget of false alarms, then the wider."""
+    """Of all pairs of limits around LIMIT the one that catches most within the budget of false alarms, then the wider.
+
+    The budget holds for pairs with floors and without, each alone.
+    """
     least = SPREAD[0] + SPREAD[1] / np.sqrt(len({each.pair.group for each in samples}))
     parts = [part for part in ([each for each in samples if not each.floors.by_check],
                                [each for each in samples if each.floors.by_check]) if part]

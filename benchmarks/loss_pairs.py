@@ -59,7 +59,8 @@ class Pair:
 
     def judge(self, floors: Floors = NONE, scale: Scale = SHIPPED, steps: int | None = None) -> Finding:
         """The real judge's finding; with `steps`, on the first so many common steps only."""
-        sides = [Evidence(side, "loss", (Recorded(_cut(table, steps), Witness(side, "manual", side, side + self.case)),))
+        sides = [Evidence(side, "loss",
+                          (Recorded(_cut(table, steps), Witness(side, "manual", side, side + self.case)),))
                  for side, table in (("baseline", self.baseline), ("candidate", self.candidate))]
         return judge_loss(sides[0], sides[1], limits=LIMITS, floors=floors, scale=scale,
                           policy=Policy(family=self.family, first=self.first))
@@ -111,7 +112,7 @@ def _group(repo: str, path: str) -> str:
 
 def published(pair: Pair) -> dict[str, bool]:
     """Does each published rule pass the pair? Sources: facts on loss rules (docs/explanation.md names them)."""
-    step, i, j = np.intersect1d(pair.baseline.step, pair.candidate.step, return_indices=True)
+    _, i, j = np.intersect1d(pair.baseline.step, pair.candidate.step, return_indices=True)
     a, b = pair.baseline.loss[i], pair.candidate.loss[j]
     finite = np.isfinite(a) & np.isfinite(b) & (a != 0)
     a, b = a[finite], b[finite]

@@ -2,11 +2,11 @@
 
     python benchmarks/loss_power.py --data ../shared/data/loss --json
 
-Every pair goes through the real judge: with the floors that `cases.csv` gives it, and without. `ours` is cross-validated
-by test case: no pair is judged by constants that were fitted on a pair of its test case (10 folds, several shuffles).
-`transfer` is fitted on one software stack and tried on the other. `shipped` are the constants in loss_departure.py on
-the same pairs, so in sample. A bad pair is caught where it FAILs, a good one a false alarm where it does; INCONCLUSIVE is
-neither, and stays in every denominator. Pairs of another random stream or seed (pos_rng, pos_seed) are shown and not
+Every pair goes through the real judge: with the floors that `cases.csv` gives it, and without. `ours` is
+cross-validated by test case: no pair is judged by constants that were fitted on a pair of its test case (10 folds,
+several shuffles). `transfer` is fitted on one software stack and tried on the other. `shipped` are the constants in
+loss_departure.py on the same pairs, so in sample. A bad pair is caught where it FAILs, a good one a false alarm where
+it does; INCONCLUSIVE is neither, and stays in every denominator. Pairs of another random stream or seed (pos_rng, pos_seed) are shown and not
 counted: strict mode does not apply to them. `steps_needed`: the median first prefix (10, 20, 30, 50, 75, 100 steps)
 from which the outcome is final. `listed`: every pair on the wrong side, with its figures.
 

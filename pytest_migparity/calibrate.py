@@ -109,21 +109,23 @@ def calibrate(paths: Sequence[Path], level: str = "L5", *, column: str = "loss",
         limits = declare(known, {}, manifest.declared_limits(level), manifest.name)
         steps = steps or manifest.recipe.steps
     runs = _read(paths, column)
-    pairs = [(one, other, align(one.series, other.series, steps, max(one.series.interval, other.series.interval)))
-             for one, other in combinations(runs, 2)]
-    for one, other, pair in pairs:
+    equal, digits = 0, 0.0
+    for one, other in combinations(runs, 2):
+        pair = align(one.series, other.series, steps, max(one.series.interval, other.series.interval))
         _refuse(one, other, pair)
+        equal += np.array_equal(pair.baseline, pair.candidate)
+        digits = max(digits, float(pair.digits.max()))
     measured = {name: replace(floor, value=float(f"{floor.value:.6g}"))
                 for name, floor in floors_of([run.log.table for run in runs], steps).by_check.items()}
-    equal = sum(np.array_equal(pair.baseline, pair.candidate) for *_, pair in pairs)
-    if equal == len(pairs):  # 0 has no logarithm: such runs do not move the departure's references
+    remarks = _remarks(equal, len(runs) * (len(runs) - 1) // 2, digits)
+    if any(item.code == "calibrate-equal" for item in remarks):
+        # 0 has no logarithm: such runs do not move what the departure is weighed by
         measured = {name: floor for name, floor in measured.items() if name not in known.figures}
-    first = pairs[0][2]
     return Calibration(
         level, tuple(run.name for run in runs), tuple(run.log.witness.sha256 for run in runs),
-        int(first.step[0]), int(first.step[-1]), int(first.step.size), Floors(measured),
+        int(pair.step[0]), int(pair.step[-1]), int(pair.step.size), Floors(measured),
         limits or default_limits(known), _refused(known, measured),
-        tuple(_remarks([pair for *_, pair in pairs], equal)) + tuple(item for run in runs for item in run.log.repairs),
+        (*remarks, *(item for run in runs for item in run.log.repairs)),
     )
 
 
@@ -201,13 +203,13 @@ def _refused(level: Level, measured: Mapping[str, Floor]) -> frozenset[str]:
     return frozenset(beyond | (measured.keys() & set(level.figures)) if beyond else beyond)
 
 
-def _remarks(pairs: Sequence[Aligned], equal: int) -> list[Note]:
-    digits = float(max(pair.digits.max() for pair in pairs))
+def _remarks(equal: int, pairs: int, digits: float) -> list[Note]:
+    """What a reader of the floors should know: `equal` pairs to the bit, and what printed `digits` make of |d|."""
     remarks = []
-    if equal == len(pairs):
-        remarks.append(note("calibrate-equal", pairs=len(pairs)))
+    if equal == pairs:
+        remarks.append(note("calibrate-equal", pairs=pairs))
     elif equal:
-        remarks.append(note("calibrate-some-equal", equal=equal, pairs=len(pairs)))
+        remarks.append(note("calibrate-some-equal", equal=equal, pairs=pairs))
     if digits > FINE:
         remarks.append(note("calibrate-digits", digits=digits))
     return remarks

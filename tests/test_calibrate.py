@@ -161,7 +161,7 @@ def test_one_run_under_two_names_measures_nothing(how, tmp_path, apart):
         shutil.copy(apart[0], other)
     elif how == "link":
         other.symlink_to(apart[0])
-    with pytest.raises(UserError, match="the same bytes as .*a.jsonl: one run under two names"):
+    with pytest.raises(UserError, match=r"the same bytes as .*a.jsonl: one run under two names"):
         calibrate([apart[0], apart[1], apart[0] if how == "twice" else other])
 
 
@@ -202,7 +202,7 @@ def test_rows_of_which_nobody_knows_which_count_are_refused(tmp_path, apart):
             stream.write(json.dumps({"step": step, "loss": loss}) + "\n")
             if step == 3:
                 stream.write(json.dumps({"step": step, "loss": loss * 1.5}) + "\n")
-    with pytest.raises(UserError, match="nobody knows which count; migparity readlog .*twice.jsonl"):
+    with pytest.raises(UserError, match=r"nobody knows which count; migparity readlog .*twice.jsonl"):
         calibrate([apart[0], twice])
 
 
@@ -246,6 +246,8 @@ def test_a_further_pair_stays_within_the_floor_as_often_as_was_said(runs, draw):
     floor = np.abs(x[:, i] - x[:, j]).max(axis=1)
     within = float((np.abs(x[:, -1] - x[:, -2]) <= floor).mean())
     assert within >= float(at_least(runs)) - 4 * math.sqrt(0.25 / len(x))
+    again = float((np.abs(x[:, 0] - x[:, -1]) <= floor).mean())  # a measured run against a further one: one run less
+    assert again >= float(at_least(runs - 1)) - 4 * math.sqrt(0.25 / len(x))
     if runs == 2 and draw in ("normal", "cauchy"):
         assert within == pytest.approx(0.5, abs=0.015)  # there the bound is met exactly: by symmetry 1/2
 
@@ -302,7 +304,7 @@ def test_the_table_and_the_statement(apart, monkeypatch, capsys):
     assert ["step0", "3.0e-05", "3", "3", "3.0e-04"] in lines
     assert ["mean", "3.0e-05", "3", "3", "1.0e-02"] in lines
     assert ["late", "1.8e-05", "3", "3", "weighed", "in", "departure"] in lines
-    assert [line for line in lines if line[:1] == ["spearman"]][0][-2:] == [">=", "0.9000"]
+    assert next(line for line in lines if line[:1] == ["spearman"])[-2:] == [">=", "0.9000"]
     assert ("with 3 runs (1 disjoint pairs) a further good pair stays within the largest floor of a check with "
             "probability at least 1/2, if it is made as these were; 3x the floor is what is allowed") in out
     assert "3 次运行（1 对互不重叠）" in run(monkeypatch, capsys, *apart, "--lang", "zh")[1]
@@ -379,6 +381,7 @@ def test_a_floor_that_no_manifest_accepts_is_said_and_not_written(manifest, wild
     assert (f"not written, beyond what any reason excuses: mean {h / 2:.1e} > 3.0e-02, tail {h:.1e} > 3.0e-02, "
             f"drift {slope:.4f} > 6.0e-02. Reruns of one side that are this far apart do not repeat the run") in text
     assert "not written either: late, noise" in text
+    assert {row["name"]: row["limit"] for row in calibrate(wild).document()["floors"]}["tail"] == 5e-3
     floors = load_manifest(manifest).declared_floors("L5").by_check
     assert floors["step0"].value == floors["first3"].value == 0.0
     assert not {"mean", "tail", "late", "noise"} & floors.keys()
@@ -450,6 +453,16 @@ def test_floors_and_limits_of_another_place_come_with_their_source(tmp_path, man
     assert floors["tail"].value == 1e-4
     assert (limits["drift"].value, limits["drift"].because) == (2e-2, 'lab "B", 8 cards')
     assert set(limits) == {"drift"}
+    assert 'drift = {value = 0.02, because = "lab' in manifest.read_text()
+
+
+def test_nothing_of_a_replaced_limit_is_left(tmp_path, manifest, monkeypatch, capsys):
+    manifest.write_text(MANIFEST + '[limits.L5]\ndrift = { value = 3e-2, runs = 4, because = "guessed" }\n')
+    (tmp_path / "lab.toml").write_text("[limits.L5]\ndrift = 2e-2\n")
+    words = ["--import", tmp_path / "lab.toml", "--source", "lab B", "--write", manifest]
+    assert "drift: 0.03 (4 runs) is there, 0.02 is new" in run(monkeypatch, capsys, *words)[2]
+    assert run(monkeypatch, capsys, *words, "--replace")[0] == 0
+    assert manifest.read_text().replace(",  ", ", ").endswith('\ndrift = { value = 0.02, because = "lab B" }\n')
 
 
 def test_a_whole_manifest_can_be_imported_from(tmp_path, manifest, monkeypatch, capsys):

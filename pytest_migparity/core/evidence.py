@@ -102,7 +102,8 @@ class Policy:
     `interval` is the declared distance between logged steps: of `steps` steps every `interval`-th must be there.
     `first` is the first step that both sides have where they go on from one checkpoint. `family` says which good pairs
     the model's are like: dense, moe (mixture of experts) or dropout (random masks drawn in training, encoder-decoders).
-    `world_size` is how many processes the recipe trains with; None where no recipe says so.
+    `world_size` is how many processes the recipe trains with; None where no recipe says so. `recipe` holds the numbers
+    that the recipe states beside (lr, global_batch_size, ...).
     """
 
     mode: str = "strict"
@@ -111,4 +112,5 @@ class Policy:
     interval: int = 1
     family: str | None = None
     world_size: int | None = None
+    recipe: Mapping[str, float] = field(default_factory=dict)
     env: EnvRules = field(default_factory=EnvRules)

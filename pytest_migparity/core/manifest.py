@@ -192,7 +192,9 @@ class Manifest(_Table):
         series = self.series.get(case, SeriesTable())
         return Policy(mode="weak" if self.recipe.noise == "device" else "strict", steps=self.recipe.steps,
                       first=series.first_step, interval=series.interval, family=self.model.family,
-                      world_size=self.recipe.world_size, env=rules)
+                      world_size=self.recipe.world_size, env=rules,
+                      recipe={name: float(value) for name, value in self.recipe.values.items()
+                              if isinstance(value, (int, float)) and not isinstance(value, bool)})
 
 
 def _numbers(table: Mapping[str, LimitTable | float]) -> Iterator[tuple[str, float, str | None, int]]:

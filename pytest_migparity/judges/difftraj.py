@@ -14,10 +14,12 @@ from pytest_migparity.core.verdict import Coverage, Finding, Note, Outcome, note
 from .loss_channels import Channels, channels_of
 from .loss_checks import checks_of, departure_check, late, unmeasured
 from .loss_departure import SHIPPED, Scale, departure_of
+from .loss_growth import chaotic
 from .loss_hints import hints_of
 from .loss_identity import identity_notes
-from .loss_notes import broken_notes, coverage_notes, doubtful, numbering_notes
+from .loss_notes import broken_notes, coverage_notes, doubtful, numbering_notes, window_notes
 from .loss_onset import earlier, first_divergence
+from .loss_recipe import recipe_notes
 from .loss_weak import judge_weak
 from .traj_align import Aligned, Series, align, series_of
 from .traj_stats import first_zeros, floors_of, floors_of_pairs, measure
@@ -66,36 +68,46 @@ def _judge_pair(sides: Sides, a: Series, b: Series, notes: list[Note],
     ours, theirs = sides[0].runs[0], sides[1].runs[0]
     pair = align(a, b, policy.steps, policy.interval, policy.first)
     checks, unmet = checks_of(pair, a, b, limits, floors, policy.first)
-    figures = departure_of(pair, first_zeros(ours.table, theirs.table, pair))
-    departure, doubt = departure_check(figures, int(pair.usable.sum()), limits, floors, policy.family, scale)
+    zeros = first_zeros(ours.table, theirs.table, pair)
+    figures = departure_of(pair, zeros)
+    moved = _zeros_moved(pair, zeros) if figures is not None and figures.zeros_moved else []
+    departure, doubt = departure_check(figures, int(pair.usable.sum()), limits, floors, policy.family, scale,
+                                       chaotic(pair))
     checks = (*late(checks, departure, pair), departure)
     parted = [check.name for check in checks if check.blocked == "loss-check-late"]
-    numbering = numbering_notes(pair, a, b)
+    numbering = [*window_notes(ours.table, theirs.table), *numbering_notes(pair, a, b)]
     missing = coverage_notes(pair, a, b, policy)
     broken, undefined = broken_notes(pair)
     vacuous, remarks = identity_notes(ours, theirs, pair)
+    misfit = recipe_notes((ours.table, theirs.table), policy)
     channels = Channels() if numbering else channels_of(ours.table, theirs.table, pair)
 
-    agree = settle(checks) is Outcome.PASS and ours.table.window == theirs.table.window
-    if agree and [item.code for item in numbering] == ["loss-intervals"]:
+    if settle(checks) is Outcome.PASS and [item.code for item in numbering] == ["loss-intervals"]:
         numbering, remarks = [], [*remarks, note("loss-intervals-agree", baseline=a.interval, candidate=b.interval)]
     if any(side.problems for side in sides) or doubtful(notes) or (numbering and not pair.broken.any()):
         outcome = Outcome.INCONCLUSIVE  # not the same thing, or not the same steps: neither agreement nor difference
     else:
         outcome = settle(checks, failed=bool(pair.broken.any() or channels.failed),
-                         unsure=bool(missing or undefined or vacuous or numbering or channels.unsure))
-    notes = [*notes, *numbering, *broken, *channels.failed, *undefined, *missing, *vacuous, *doubt, *channels.unsure,
-             *unmet, *remarks, *channels.remarks]
+                         unsure=bool(missing or undefined or vacuous or numbering or misfit or moved
+                                     or channels.unsure))
+    notes = [*notes, *numbering, *broken, *channels.failed, *undefined, *missing, *vacuous, *misfit, *moved, *doubt,
+             *channels.unsure, *unmet, *remarks, *channels.remarks]
     if parted:
         notes.append(note("loss-late", checks=", ".join(parted)))
     if pair.beyond:
         notes.append(note("loss-beyond", rows=pair.beyond, steps=policy.steps or 0))
     quiet = outcome is Outcome.PASS or bool(numbering)
-    return Finding(
-        outcome, (*checks, *channels.figures), _coverage(sides, pair),
-        first_divergence=None if quiet else earlier(first_divergence(pair, checks, floors), channels.first),
-        notes=tuple(notes), hints=() if quiet else (*channels.hints, *hints_of(pair, checks)),
-    )
+    first = None if quiet else earlier(first_divergence(pair, checks, floors), channels.first)
+    hints = () if quiet else (*channels.hints, *hints_of(pair, checks, first, (ours.table, theirs.table)))
+    return Finding(outcome, (*checks, *channels.figures), _coverage(sides, pair), first_divergence=first,
+                   notes=tuple(notes), hints=hints)
+
+
+def _zeros_moved(pair: Aligned, zeros: tuple[float, float] | None) -> list[Note]:
+    """num_zeros of the first gradient moved: other gradients, whatever the losses say, so the pair cannot pass."""
+    if zeros is None:
+        return []
+    return [note("loss-zeros-moved", share=max(zeros) / min(zeros) - 1, baseline=zeros[0], candidate=zeros[1])]
 
 
 def _coverage(sides: Sides, pair: Aligned) -> Coverage:

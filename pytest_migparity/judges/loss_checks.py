@@ -12,13 +12,14 @@ from pytest_migparity.core.limits import Floors, Limits, limit_for
 from pytest_migparity.core.verdict import Check, Note, State, note
 
 from .loss_departure import LEAST_POINTS, SHIPPED, Departure, Scale, span, window_of
+from .loss_growth import Growth
 from .traj_align import Aligned, Series, head_missing, head_of
 from .traj_stats import CORRELATIONS, ORDER_STEPS, TAIL_POINTS, resolutions, statistics
 
 SPECS = LEVELS["L5"].checks
 NEEDS = {"tail": TAIL_POINTS, "drift": TAIL_POINTS, "spearman": TAIL_POINTS, "order": LEAST_POINTS}
 LATE = 20.0
-DETECTS = 1e-4  # `late` of a dense model that is just beyond its departure limit; digits blind that check at ten times it
+DETECTS = 1e-4  # `late` of a dense model just beyond its departure limit; digits blind that check at ten times it
 
 
 def unmeasured(limits: Limits, floors: Floors, code: str = "loss-check-no-evidence") -> tuple[Check, ...]:
@@ -82,16 +83,12 @@ def violated(checks: tuple[Check, ...]) -> set[str]:
     return {check.name for check in checks if check.state is State.VIOLATED}
 
 
-def effective(checks: tuple[Check, ...], name: str) -> float:
-    """The limit in force of one check."""
-    return next(check.limit.effective for check in checks if check.name == name and check.limit is not None)
-
-
 def departure_check(figures: Departure | None, points: int, limits: Limits, floors: Floors, family: str | None,
-                    scale: Scale = SHIPPED) -> tuple[Check, list[Note]]:
+                    scale: Scale = SHIPPED, chaos: Growth | None = None) -> tuple[Check, list[Note]]:
     """The departure held against its limits: clear, beyond, or blocked in between, with what would decide it.
 
-    Without a family the lowest departure of all families must be beyond, and the highest clear.
+    Without a family the lowest departure of all families must be beyond, and the highest clear. A difference that
+    doubled steadily from a rounding error (`chaos`) is beyond nothing until a floor says how far good runs part.
     """
     spec = SPECS["departure"]
     limit = limit_for(spec, limits, floors)
@@ -100,9 +97,14 @@ def departure_check(figures: Departure | None, points: int, limits: Limits, floo
     if figures is None:
         needs = note("loss-short", steps=points, needs=LEAST_POINTS, more=max(0, LEAST_POINTS - points))
         return Check(spec.name, math.nan, limit, spec.unit, blocked="loss-check-short"), [needs]
-    limit = replace(limit, resolution=limit.declared * figures.digits / DETECTS if figures.digits > 10 * DETECTS else 0.0)
+    coarse = figures.digits > 10 * DETECTS
+    limit = replace(limit, resolution=limit.declared * figures.digits / DETECTS if coarse else 0.0)
     low, high = span(figures, family, floors, scale)
     clear = min(scale.clear, limit.declared)
+    wild = chaos if low > limit.effective and "late" not in floors.by_check else None
+    if wild is not None:
+        return (Check(spec.name, low, limit, spec.unit, blocked="loss-check-chaos"),
+                [note("loss-chaos", doubling=wild.doubling, departure=low)])
     if low > limit.declared or high <= clear or limit.blind:
         return Check(spec.name, low if low > limit.declared else high, limit, spec.unit), []
     known = family in scale.references
@@ -112,7 +114,7 @@ def departure_check(figures: Departure | None, points: int, limits: Limits, floo
 
 
 def late(checks: tuple[Check, ...], departure: Check, pair: Aligned) -> tuple[Check, ...]:
-    """`checks`, those blocked that are beyond their limits in the long run only, unless the departure is beyond its own.
+    """`checks`, those blocked that are beyond their limits in the long run only, where the departure is not beyond.
 
     Good pairs go on parting (facts/loss.md: over whole runs good and bad are much harder to tell apart): a check beyond
     its limit over the whole run and within it over the weighed first steps is no verdict. Up to LATE limits: of the

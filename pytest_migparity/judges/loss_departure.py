@@ -32,6 +32,8 @@ from .traj_align import Aligned
 if TYPE_CHECKING:
     from pytest_migparity.core.evidence import Floats
 
+    Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
 FAMILIES = ("dense", "moe", "dropout")
 WINDOW = 100  # steps; over whole runs good and bad pairs are much harder to tell apart (facts/loss.md)
 WINDOW_POINTS = 20  # a sparse log is judged over this many points where 100 steps hold fewer
@@ -61,7 +63,7 @@ class Departure:
 
     @property
     def noise(self) -> float:
-        """jump / movement, kept within 1e-3 .. 2."""
+        """Jump over movement, kept within 1e-3 .. 2."""
         if not self.movement > 0:
             return NOISE_RANGE[1]
         return float(np.clip(self.jump / self.movement, *NOISE_RANGE))
@@ -113,11 +115,12 @@ def departure_of(pair: Aligned, zeros: tuple[float, float] | None = None) -> Dep
                      digits=float(digits.mean()), points=int(d.size), zeros_moved=moved)
 
 
-def window_of(pair: Aligned) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def window_of(pair: Aligned) -> Mask:
     """The usable rows that are weighed: the first 100 steps, or 20 points where those are more."""
     number = np.cumsum(pair.usable)
     first = pair.step[int(np.argmax(pair.usable))]
-    return pair.usable & ((pair.step <= first + WINDOW) | (number <= WINDOW_POINTS))
+    kept: Mask = pair.usable & ((pair.step <= first + WINDOW) | (number <= WINDOW_POINTS))
+    return kept
 
 
 def late_points(n: int) -> int:
@@ -136,7 +139,7 @@ def decades(figures: Departure, reference: Reference, floors: Floors) -> float:
 
 
 def pooled(floors: Floors, name: str, reference: float) -> float:
-    """lg of the floor in force: measured floors and the family's reference, weighted by their numbers of pairs."""
+    """The floor in force, as lg: measured floors and the family's reference, weighted by their numbers of pairs."""
     floor = floors.by_check.get(name)
     pairs = 0 if floor is None else floor.pairs
     least = LEAST if name == "late" else NOISE_RANGE[0]
@@ -146,11 +149,11 @@ def pooled(floors: Floors, name: str, reference: float) -> float:
 
 def span(figures: Departure, family: str | None, floors: Floors, scale: Scale = SHIPPED) -> tuple[float, float]:
     """(lowest, highest) departure: equal for a known family; over all families where nobody said which it is."""
-    names = [family] if family in scale.references else list(scale.references)
+    names = [family] if family is not None and family in scale.references else list(scale.references)
     found = [decades(figures, scale.references[name], floors) for name in names]
     return min(found), max(found)
 
 
 def geometric_mean(values: Floats) -> float:
-    """exp of the mean logarithm."""
+    """The exponential of the mean logarithm."""
     return float(np.exp(np.log(values).mean()))

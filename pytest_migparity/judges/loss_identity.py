@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 FULL_PRECISION = 1e-7  # one unit in the last place, relative to the loss: 8 significant digits or more
 EQUAL_STEPS = 20
 EQUAL_SHARE = 0.5
+GLUED = 10  # rows in a row: two devices agree to the last digit at 3 of 100 steps at most
 
 
 def identity_notes(baseline: Recorded[Trajectory], candidate: Recorded[Trajectory], pair: Aligned
@@ -34,6 +35,9 @@ def identity_notes(baseline: Recorded[Trajectory], candidate: Recorded[Trajector
     Two bare columns of equal losses show nothing of the kind, and a migration must not pass on them: INCONCLUSIVE. This
     finds mistakes (a copy, a log that goes on from the other side's), not forgeries.
 
+    A stretch of equal rows in logs that otherwise differ is part of one pasted into the other. It may be the start: two
+    logs of one run up to a resume. Then say where they go on from one checkpoint (first_step).
+
     Fewer digits can be equal honestly: a remark. A rehearsal runs both sides on one machine, repeatable by design, and
     is never taken for the model's verdict: a remark too.
     """
@@ -48,8 +52,22 @@ def identity_notes(baseline: Recorded[Trajectory], candidate: Recorded[Trajector
     copied = many >= EQUAL_STEPS and many > EQUAL_SHARE * np.count_nonzero(pair.usable)
     if copied and not rehearsed and not _two_runs(baseline, candidate, pair, equal & fine):
         return [note("loss-copied", count=many, steps=int(np.count_nonzero(pair.usable)))], []
+    glued = _longest(equal & fine)
+    if glued is not None and not rehearsed and not copied and not _two_runs(baseline, candidate, pair, equal & fine):
+        first, last = int(pair.step[glued[0]]), int(pair.step[glued[1]])
+        return [note("loss-glued", count=glued[1] - glued[0] + 1, steps=f"{first}-{last}")], []
     exact = pair.usable.any() and bool(np.array_equal(pair.baseline[pair.usable], pair.candidate[pair.usable]))
     return [], [note("loss-identical", steps=int(pair.usable.sum()))] if exact else []
+
+
+def _longest(equal: Mask) -> tuple[int, int] | None:
+    """(first, last) of the longest run of equal rows, where it is GLUED rows or more."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], equal, [False]]).astype(np.int8)))
+    starts, ends = edges[::2], edges[1::2]
+    if not starts.size:
+        return None
+    i = int(np.argmax(ends - starts))
+    return (int(starts[i]), int(ends[i]) - 1) if ends[i] - starts[i] >= GLUED else None
 
 
 def _two_runs(baseline: Recorded[Trajectory], candidate: Recorded[Trajectory], pair: Aligned, equal: Mask) -> bool:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from pytest_migparity.core.evidence import Policy
+from pytest_migparity.core.evidence import Policy, Trajectory
 from pytest_migparity.core.verdict import Note, note
 
 from .traj_align import Aligned, Series, constant_shift, ranges
 
 SAME_MEAN = 1e-3  # mean |d| of good pairs ends about here (facts/loss.md: 8.5e-4 at 95 % of another vendor's)
-DOUBTFUL = frozenset({"read-repeat-differs", "read-value-twice"})
+DOUBTFUL = frozenset({"read-chart-grouped", "read-repeat-differs", "read-value-twice"})
 
 
 def doubtful(notes: list[Note]) -> bool:
     """Did a reader have to choose between values without knowing which counts? Then nobody knows what was judged."""
     return any(item.code in DOUBTFUL for item in notes)
+
+
+def window_notes(baseline: Trajectory, candidate: Trajectory) -> list[Note]:
+    """Losses that are means over unlike numbers of steps are not one quantity."""
+    if baseline.window == candidate.window:
+        return []
+    return [note("loss-windows", baseline=baseline.window, candidate=candidate.window)]
 
 
 def coverage_notes(pair: Aligned, a: Series, b: Series, policy: Policy) -> list[Note]:
@@ -55,7 +62,8 @@ def numbering_notes(pair: Aligned, a: Series, b: Series) -> list[Note]:
     """Why the two sides' step numbers may not mean the same: nothing is shifted silently, it is offered.
 
     Different logging intervals: a logged loss is often the mean since the last one, so equal steps hold different
-    quantities. A constant shift of all steps: said where nothing overlaps, or where the rows agree one to one and the steps do not.
+    quantities. A constant shift of all steps: said where nothing overlaps, or where the rows agree one to one and the
+    steps do not.
     """
     if a.interval != b.interval and min(a.step.size, b.step.size) > 1:
         return [note("loss-intervals", baseline=a.interval, candidate=b.interval)]

@@ -100,9 +100,9 @@ def align(baseline: Series, candidate: Series, steps: int | None = None, interva
 
     `steps` is how many training steps must be covered; what lies beyond is left out and counted in `beyond`. Of them
     every `interval`-th is expected, or as many as the logs themselves print where that is more often: a declaration
-    that is too wide never excuses a step. Without `steps` every step either side logged is expected (`_asked`), and those that
-    both sides skipped: a distance wider than either side's usual interval is a hole. `first`: what lies before is no
-    part of the question; both sides go on from one checkpoint.
+    that is too wide never excuses a step. Without `steps` every step either side logged is expected (`_asked`), and
+    those that both sides skipped: a distance wider than either side's usual interval is a hole. `first`: what lies
+    before is no part of the question; both sides go on from one checkpoint.
     """
     last = last_expected(baseline, candidate, None if steps is None else min(steps, LARGEST_STEP))
     beyond = sum(int(np.count_nonzero(side.step > last)) for side in (baseline, candidate)) if last is not None else 0
@@ -151,7 +151,8 @@ def _asked(a: Series, b: Series) -> Ints:
         return union
     coarse = a if a.interval > b.interval else b
     phases, counts = np.unique(coarse.step % coarse.interval, return_counts=True)
-    return union[np.isin(union, coarse.step) | (union % coarse.interval == phases[np.argmax(counts)])]
+    asked: Ints = union[np.isin(union, coarse.step) | (union % coarse.interval == phases[np.argmax(counts)])]
+    return asked
 
 
 def _grid(a: Series, b: Series, union: Ints, last: int | None, interval: int, begin: int | None) -> tuple[Ints, int]:

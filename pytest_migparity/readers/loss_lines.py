@@ -20,7 +20,8 @@ _ITERATION = re.compile(r"\biteration {1,12}(\d{1,30})/ {0,12}\d{1,30} ?\|", re.
 _WORDS = re.compile(r"( {0,64}[^\s,]{1,64} {1,64})([^\s,s]{1,64})s?((?: .{0,200})?)")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _BLANKS = re.compile(r"[ _]+")
-SHORT = {"lm_loss": "loss", "learning_rate": "lr", "number_of_skipped_iterations": "skipped",
+SHORT = {"consumed_samples": "samples", "consumed_tokens": "tokens", "lm_loss": "loss", "learning_rate": "lr",
+         "number_of_skipped_iterations": "skipped",
          "number_of_nan_iterations": "nan_iterations"}
 
 

@@ -1,4 +1,4 @@
-"""L5: what the judge of losses says, what it suggests, and what the log readers repaired or dropped."""
+"""L5: what the judge of losses says, and what it suggests."""
 
 MESSAGES: dict[str, tuple[str, str]] = {
     # why a check has no value; no parameters
@@ -143,6 +143,46 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "agree, so they hold the same quantity",
         "两侧日志间隔不同（基线每 {baseline} 步，迁移侧每 {candidate} 步），但共同打印的步一致，可认为是同一量",
     ),
+    "loss-check-chaos": ("doubling like a rounding error", "如舍入误差般成倍增长"),
+    "loss-chaos": (
+        "the difference starts as a rounding error and doubles every {doubling} steps: two correct runs of an unstable "
+        "training do the same, so its size ({departure} decades) says nothing; rerun the baseline twice for floors, or "
+        "judge fewer steps",
+        "差异从舍入误差量级起每 {doubling} 步翻倍：不稳定训练的两次正确运行也会如此，其大小（{departure}）不能说明问题；"
+        "请将基线重跑两次作为本底，或只判定更少的步",
+    ),
+    "loss-glued": (
+        "{count} steps in a row ({steps}) are equal in every digit of full precision and others are not: part of one log "
+        "was pasted into the other; fetch the logs again",
+        "连续 {count} 步（{steps}）的全精度 loss 逐位相同而其余不同：一份日志中混入了另一份的内容；请重新获取日志",
+    ),
+    "loss-zeros-moved": (
+        "num_zeros differs by {share} at the first step (baseline {baseline}, candidate {candidate}) while the losses agree: "
+        "other gradients, which the loss does not show; compare gradient norms by group (L4)",
+        "首步 num_zeros 相差 {share}（基线 {baseline}，迁移侧 {candidate}）而 loss 一致：梯度不同但 loss 未体现；"
+        "请按参数组比较梯度范数（L4）",
+    ),
+    "loss-windows": (
+        "a printed loss is a mean over {baseline} steps on the baseline and {candidate} on the candidate; log both alike",
+        "打印的 loss 在基线为 {baseline} 步均值、迁移侧为 {candidate} 步均值；请统一打印方式",
+    ),
+    "loss-counter-jumps": (
+        "{side}: {column} grows by another number per step from step {step} on: rows of another run, or another batch size",
+        "{side}：自第 {step} 步起 {column} 每步增量改变：混入了另一次运行的行，或批大小被改动",
+    ),
+    "loss-batches-differ": (
+        "the sides train on {baseline} and {candidate} samples per step: not the same training",
+        "两侧每步样本数不同（基线 {baseline}，迁移侧 {candidate}）：不是同一训练",
+    ),
+    "loss-recipe-batch": (
+        "{side}: {found} samples per step, the recipe says {expected}: a log of another run, or another recipe",
+        "{side}：每步 {found} 个样本，配方为 {expected}：日志来自另一次运行，或配方不符",
+    ),
+    "loss-recipe-lr": (
+        "{side}: learning rate {found} at step {step}, above the recipe's {expected}: a log of another run, or another "
+        "recipe",
+        "{side}：第 {step} 步学习率 {found} 高于配方的 {expected}：日志来自另一次运行，或配方不符",
+    ),
     "loss-departure-doubt": (
         "the departure ({high} decades) lies between {clear}, up to which pairs are good, and {beyond}, beyond which they "
         "are bad: rerun the baseline twice and hand the reruns in as floors",
@@ -205,6 +245,31 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "optimizer or gradient: equal at the first step, then up to {peak} apart by step {step} ({slope} per step)",
         "优化器或梯度问题：首步一致，之后逐步偏离，至第 {step} 步达 {peak}（平均每步 {slope}）",
     ),
+    "hint-growth-constant": ("the difference keeps its size from the start on", "差异自起始起大小基本不变"),
+    "hint-growth-linear": ("the difference grows linearly with the steps", "差异随步数线性增长"),
+    "hint-growth-exponential": (
+        "the difference grows exponentially, doubling every {doubling} steps",
+        "差异呈指数增长，每 {doubling} 步翻倍",
+    ),
+    "hint-shift": (
+        "one side is {shift} steps late: the step-to-step changes agree at that shift ({shifted}) and not without it "
+        "({order}); the loader or the scheduler is off by so many steps",
+        "一侧错位 {shift} 步：平移后逐步变化一致（相关 {shifted}），不平移则不一致（{order}）；数据加载或调度器错开了相应步数",
+    ),
+    "hint-resume": (
+        "the sides part where the {side} resumed (step {step}): state not restored, or rows of another run",
+        "分歧始于 {side} 断点续训处（第 {step} 步）：状态未完整恢复，或混入了另一次运行的行",
+    ),
+    "hint-lr-change": (
+        "the sides part where the learning rate changes its course (step {step}): the scheduler",
+        "分歧始于学习率变化处（第 {step} 步）：请检查学习率调度器",
+    ),
+    "hint-other-stream": (
+        "or another random stream: runs of one model with other noise, initial weights or dropout masks start so far "
+        "apart ({step0}); inject them on both sides, or declare noise = \"device\" and hand in five runs a side",
+        "也可能是随机流不同：同一模型在噪声、初始化或 dropout 不同的情况下，首步差异就是这个量级（{step0}）；"
+        "请在两侧注入相同随机量，或声明 noise = \"device\" 并为每侧提供五次运行",
+    ),
     "hint-lr": (
         "learning-rate schedule: it differs from step {step} on; make it equal before anything else",
         "学习率计划：自第 {step} 步起不同；请先统一学习率再看其他差异",
@@ -220,113 +285,5 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "hint-sign": (
         "the {side} logs another quantity or a broken loss from step {step}",
         "{side} 自第 {step} 步记录的可能不是同一个量，或 loss 计算有误",
-    ),
-    # what the readers did
-    "read-ansi": ("{file}: terminal colour codes were removed", "{file}：已去除终端颜色控制符"),
-    "read-bom": ("{file}: a byte order mark was removed", "{file}：已去除 BOM"),
-    "read-encoding": ("{file}: read as {encoding}, not UTF-8", "{file}：不是 UTF-8，已按 {encoding} 解码"),
-    "read-wide-digits": (
-        "{file}: {digits} digits of another script (full-width) were read as plain ones",
-        "{file}：{digits} 个全角（或其他文字的）数字已按半角读取",
-    ),
-    "read-torn-text": ("{file}: ends inside a character; it was dropped", "{file}：结尾字符不完整，已丢弃"),
-    "read-torn-line": (
-        "{file}: line {line}, the last, is torn; it was dropped",
-        "{file}：最后一行（第 {line} 行）不完整，已丢弃",
-    ),
-    "read-open-end": (
-        "{file}: ends in line {line} without a line end, so its last value may be cut; the row was dropped",
-        "{file}：在第 {line} 行结束且无换行符，末尾数值可能被截断，该行已丢弃",
-    ),
-    "read-no-value": (
-        "{file}: {rows} rows have no value in {column}, first in line {line}; they were dropped",
-        "{file}：{rows} 行的 {column} 为空（首处在第 {line} 行），已丢弃",
-    ),
-    "read-no-step": (
-        "{file}: {rows} records have no step; they were dropped",
-        "{file}：{rows} 条记录没有步号，已丢弃",
-    ),
-    "read-unsorted": (
-        "{file}: the rows were not in step order; they were sorted",
-        "{file}：各行未按步号排列，已排序",
-    ),
-    "read-resumed": (
-        "{file}: the log goes back {restarts} times, first to step {step}; of {rows} repeated rows the last was kept",
-        "{file}：日志有 {restarts} 次回退（首次回到第 {step} 步，断点续训），{rows} 行重复记录以最后一次为准",
-    ),
-    "read-stale-rows": (
-        "{file}: {rows} rows beyond step {step} belong to a run that was given up; they were dropped",
-        "{file}：第 {step} 步之后的 {rows} 行属于已放弃的那次运行，已丢弃",
-    ),
-    "read-repeated": (
-        "{file}: {rows} rows repeat the step before them, first step {step}; the last was kept",
-        "{file}：{rows} 行与前一行步号相同（首处为第 {step} 步），以最后一次为准",
-    ),
-    "read-repeat-differs": (
-        "{file}: {rows} rows repeat a step with another loss, first step {step}, and nothing says which counts (the "
-        "steps come twice in a row, or the whole log does): several ranks or runs in one log? hand in one of them",
-        "{file}：{rows} 行重复步的 loss 不同（首处为第 {step} 步），无法判断以哪个为准（同一步连续出现，或整份日志重复）："
-        "是否混入了多个 rank 或多次运行？请只保留其一",
-    ),
-    "read-value-twice": (
-        "{file}: line {line} gives {column} twice with different values, and nothing says which counts: hand in a log "
-        "with one",
-        "{file}：第 {line} 行出现两个不同的 {column}，无法判断以哪个为准；请提供只含一个值的日志",
-    ),
-    "read-loose-json": (
-        "{file}: {rows} records are no strict JSON (curly quotes, bare nan), first in line {line}; they were read as meant",
-        "{file}：{rows} 条记录不是严格的 JSON（弯引号或裸 nan，首处在第 {line} 行），已按原意读取",
-    ),
-    "read-thousands": (
-        "{file}: {column} has thousands separators in {rows} cells; they were removed",
-        "{file}：{column} 有 {rows} 处千位分隔符，已去除",
-    ),
-    "read-decimal-comma": (
-        "{file}: {column} has decimal commas in {rows} cells; they were read as points",
-        "{file}：{column} 有 {rows} 处以逗号作小数点，已按小数点读取",
-    ),
-    "read-other-rows": (
-        "{file}: {evals} records of evaluations and {others} other records without a training loss were left out",
-        "{file}：{evals} 条评估记录和 {others} 条其他无训练 loss 的记录未计入",
-    ),
-    "read-steps-are-positions": (
-        "{file}: no step is printed and nothing in the log tells it: its {rows} records are numbered from 1, so that a "
-        "step here is a position; hand in trainer_state.json, which has the steps",
-        "{file}：日志没有打印步号，也无从推断：{rows} 条记录按出现顺序从 1 编号，此处的步号只是位置；请提供带步号的 trainer_state.json",
-    ),
-    "read-steps-from-bar": (
-        "{file}: no step is printed; the steps of {rows} records are those of the progress bar beside them",
-        "{file}：日志没有打印步号，{rows} 条记录的步号取自相邻的进度条",
-    ),
-    "read-steps-from-logging": (
-        "{file}: no step is printed; the {rows} records were taken for every {every}th step, by the logging_steps that "
-        "the log holds",
-        "{file}：日志没有打印步号，按日志中的 logging_steps 将 {rows} 条记录视为每 {every} 步一条",
-    ),
-    "read-steps-from-engine": (
-        "{file}: the losses are printed without a step; {rows} of them have the steps of the engine's lines between "
-        "which they stand",
-        "{file}：loss 没有打印步号，其中 {rows} 条按其前后引擎日志行的步号确定",
-    ),
-    "read-steps-rebuilt": (
-        "{file}: {rows} steps are abbreviated (1K); they were rebuilt by counting on in steps of {every}, and every "
-        "abbreviation agrees",
-        "{file}：{rows} 个步号为缩写（如 1K），已按每 {every} 步递推还原，且与每处缩写一致",
-    ),
-    "read-step-is": ("{file}: the steps are the records' {key}", "{file}：步号取自记录的 {key}"),
-    "read-overflow": (
-        "{file}: {rows} lines report an overflow and a skipped step, first in line {line}",
-        "{file}：{rows} 行报告溢出并跳过更新，首处在第 {line} 行",
-    ),
-    "read-chart-grouped": (
-        "{file}: in {rows} rows, first in line {line}, {column} lies apart from its own minimum or maximum ({columns} such "
-        "columns): the chart shows means of several runs or steps; export it ungrouped, without smoothing",
-        "{file}：{column} 有 {rows} 行（首处在第 {line} 行）与其自身的最小值或最大值不同（此类列共 {columns} 个）：图表显示的是"
-        "多次运行或多步的均值；请取消分组和平滑后重新导出",
-    ),
-    "read-chart-sampled": (
-        "{file}: the steps of {column} are not evenly spaced ({columns} such columns): the chart has a sample of the "
-        "logged steps, another one in each export; export the whole history",
-        "{file}：{column} 的步号间隔不均匀（此类列共 {columns} 个）：图表只含部分采样步，且每次导出可能不同；请导出完整历史",
     ),
 }
