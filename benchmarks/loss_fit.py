@@ -13,9 +13,10 @@ import numpy as np
 from loss_pairs import NONE, Pair
 from scipy.optimize import minimize
 
+from pytest_migparity.core.evidence import FAMILIES
 from pytest_migparity.core.limits import Floors
 from pytest_migparity.core.verdict import Outcome
-from pytest_migparity.judges.loss_departure import FAMILIES, Departure, Reference, Scale, span
+from pytest_migparity.judges.loss_departure import Departure, Reference, Scale, span
 
 LIMIT = 2.0  # even odds, for every family: what differs between families is in their references
 SPREAD = 0.1, 1.3  # the doubt above the limit is at least 0.1 + 1.3 / sqrt(test cases fitted on)
@@ -69,7 +70,7 @@ def sample(pair: Pair, *, with_floors: bool) -> Sample:
 
 
 def fit(samples: Sequence[Sample]) -> Scale:
-    """References so that every family's even odds are at LIMIT, then the limits that keep the false alarms in budget."""
+    """References, allowances that put every family's even odds at LIMIT, limits within the budget of false alarms."""
     used = [each for each in samples if each.figures is not None and each.pair.family is not None]
     bad = np.array([each.pair.bad for each in used])
     family = np.array([each.pair.family for each in used])

@@ -6,9 +6,9 @@ Every pair goes through the real judge: with the floors that `cases.csv` gives i
 cross-validated by test case: no pair is judged by constants that were fitted on a pair of its test case (10 folds,
 several shuffles). `transfer` is fitted on one software stack and tried on the other. `shipped` are the constants in
 loss_departure.py on the same pairs, so in sample. A bad pair is caught where it FAILs, a good one a false alarm where
-it does; INCONCLUSIVE is neither, and stays in every denominator. Pairs of another random stream or seed (pos_rng, pos_seed) are shown and not
-counted: strict mode does not apply to them. `steps_needed`: the median first prefix (10, 20, 30, 50, 75, 100 steps)
-from which the outcome is final. `listed`: every pair on the wrong side, with its figures.
+it does; INCONCLUSIVE is neither, and stays in every denominator. Pairs of another random stream or seed (pos_rng,
+pos_seed) are shown and not counted: strict mode does not apply to them. `steps_needed`: the median first prefix (10,
+20, 30, 50, 75, 100 steps) from which the outcome is final. `listed`: every pair on the wrong side, with its figures.
 
 --fit prints the constants fitted on all pairs, as loss_departure.py holds them.
 """

@@ -182,7 +182,7 @@ def _mixed(baseline: Evidence[Any], candidate: Evidence[Any]) -> list[Note]:
     return []
 
 
-def _copied_reruns(baseline: Evidence[Any], candidate: Evidence[Any]) -> list[Note]:
+def copied_reruns(baseline: Evidence[Any], candidate: Evidence[Any]) -> list[Note]:
     """A candidate's log that is listed as the baseline's rerun would measure its own difference as the floor.
 
     Rehearsals are repeatable to the bit, and a rerun may honestly equal the other side's run.
@@ -248,7 +248,7 @@ def assess(level: str, baseline: Handle[Any], candidate: Handle[Any], *, manifes
     ours, theirs = baseline.load(), candidate.load()
     if baseline.place and baseline.place == candidate.place:
         theirs = replace(theirs, problems=(*theirs.problems, note("same-site", site=Path(baseline.place).name)))
-    theirs = replace(theirs, problems=(*theirs.problems, *_copied_reruns(ours, theirs)))
+    theirs = replace(theirs, problems=(*theirs.problems, *copied_reruns(ours, theirs)))
     finding = judge_evidence(level, ours, theirs, limits=limits, floors=measured_floors(level, ours, manifest),
                              policy=manifest.policy(baseline.case))
     return Verdict(level, manifest.name, baseline.case, finding, (*ours.witnesses, *theirs.witnesses))

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from .core.errors import UserError, did_you_mean
 from .core.verdict import Outcome
-
-if TYPE_CHECKING:
-    from .core.evidence import Evidence, Trajectory
 
 app = typer.Typer(name="migparity", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
                   help="Was accuracy lost in the migration, and where does the loss first show?")
@@ -25,24 +22,31 @@ EXIT = {Outcome.PASS: 0, Outcome.FAIL: 1, Outcome.INCONCLUSIVE: 12}
 def difftraj(
     baseline: Annotated[Path, typer.Argument(help="training log of the official run")],
     candidate: Annotated[Path, typer.Argument(help="training log of the migrated run")],
+    rerun: Annotated[list[Path] | None, typer.Option(help="a rerun of the baseline, for floors; repeatable")] = None,
+    family: Annotated[str | None, typer.Option(help="dense, moe or dropout: whose good pairs to compare with")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="judge these first steps only")] = None,
+    first_step: Annotated[int | None, typer.Option(min=0, help="both resume from one checkpoint, here")] = None,
     column: Annotated[str, typer.Option(help="the series in the log that is judged")] = "loss",
+    following: Annotated[bool, typer.Option("--follow", help="judge again whenever a log has grown")] = False,
+    every: Annotated[float, typer.Option(min=0.1, help="seconds between looks with --follow")] = 5.0,
     lang: Annotated[str | None, typer.Option(help="en or zh (default: from the locale)")] = None,
     json: Annotated[bool, typer.Option("--json", help="print the verdict document instead")] = False,
 ) -> None:
     """Judge two training logs as level L5 does, without a manifest: same initial weights, data and noise assumed."""
-    from .assess import judge_evidence
-    from .core.evidence import Policy
-    from .core.levels import LEVELS
-    from .core.limits import Floors, default_limits
-    from .core.verdict import Verdict
-    from .reports.verdict_text import verdict_text
+    from .byhand import Logs, follow
+    from .core.evidence import FAMILIES, Policy
+    from .reports.verdict_text import so_far, verdict_text
 
     spoken = _language(lang)
-    ours, theirs = _read(baseline, "baseline", column), _read(candidate, "candidate", column)
-    finding = judge_evidence("L5", ours, theirs, limits=default_limits(LEVELS["L5"]), floors=Floors(),
-                             policy=Policy(steps=steps))
-    verdict = Verdict("L5", "difftraj", "main", finding, (*ours.witnesses, *theirs.witnesses))
+    if family is not None and family not in FAMILIES:
+        raise UserError(f"--family {family}: {did_you_mean(family, FAMILIES)}")
+    logs = Logs(baseline, candidate, tuple(rerun or ()), column, Policy(steps=steps, first=first_step, family=family))
+    if following:
+        for verdict, final in follow(logs, every=every):
+            if not final:
+                typer.echo(verdict.to_json() if json else so_far(verdict, spoken))
+    else:
+        verdict = logs.judge()
     typer.echo(verdict.to_json() if json else verdict_text(verdict, "", spoken, every_check=True))
     raise typer.Exit(EXIT[verdict.outcome])
 
@@ -53,18 +57,6 @@ def _language(lang: str | None) -> str:
     if lang is not None and lang not in LANGUAGES:
         raise UserError(f"--lang {lang}: expected {' or '.join(LANGUAGES)}")
     return language(lang)
-
-
-def _read(path: Path, side: str, column: str) -> Evidence[Trajectory]:
-    """A log, or a TensorBoard folder, given by hand: manual evidence, judged as it is now."""
-    from .assess import read_trajectory
-    from .core.evidence import Evidence
-    from .core.verdict import Witness
-    from .gather import read_in_place
-
-    files = read_in_place(path)
-    recorded = read_trajectory(files, Witness(side, "manual", path.name, files[0].sha256), column)
-    return Evidence(side, "loss", (recorded,))
 
 
 @app.command()

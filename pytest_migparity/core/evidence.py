@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
+FAMILIES = ("dense", "moe", "dropout")
+
 Table = TypeVar("Table", covariant=True)
 
 

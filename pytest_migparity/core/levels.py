@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from .errors import UserError, did_you_mean
@@ -54,7 +54,8 @@ class CheckSpec:
 class Level:
     """One rung of the ladder. `kinds` of evidence it judges; `per`: a case for each series, each task, or one.
 
-    `figures` are statistics without a limit of their own that a floor may be measured for.
+    `figures` are statistics without a limit of their own that a floor may be measured for, with the largest floor that
+    still excuses anything.
     """
 
     name: str
@@ -63,7 +64,7 @@ class Level:
     kinds: tuple[str, ...]
     checks: Mapping[str, CheckSpec]
     per: Literal["", "series", "task"] = ""
-    figures: tuple[str, ...] = ()
+    figures: Mapping[str, float] = field(default_factory=dict)
 
     def check(self, name: str) -> CheckSpec:
         """The spec of one check; a misspelled name is the user's error."""
@@ -74,9 +75,9 @@ class Level:
 
 
 def _level(name: str, title: str, question: str, kinds: str, *checks: CheckSpec,
-           per: Literal["", "series", "task"] = "", figures: str = "") -> Level:
+           per: Literal["", "series", "task"] = "", figures: Mapping[str, float] | None = None) -> Level:
     return Level(name, title, question, tuple(kinds.split()), {spec.name: spec for spec in checks}, per,
-                 tuple(figures.split()))
+                 figures or {})
 
 
 _LOSS_CHECKS = (
@@ -88,7 +89,7 @@ _LOSS_CHECKS = (
     CheckSpec("drift", 1e-2, cap=6e-2, unit="per run"),
     CheckSpec("spearman", 0.9, cap=0.9, direction=Direction.MIN),
     CheckSpec("order", 0.9, cap=0.5, direction=Direction.MIN),
-    CheckSpec("departure", 2.1, cap=3.0, unit="decades"),
+    CheckSpec("departure", 2.35, cap=3.0, unit="decades"),
 )
 
 LEVELS: Mapping[str, Level] = {
@@ -102,7 +103,7 @@ LEVELS: Mapping[str, Level] = {
         _level("L3", "forward", "At which module do the activations first part?", "forward"),
         _level("L4", "step", "Is one optimizer step the same: loss, gradients, updates?", "step"),
         _level("L5", "loss", "Do both sides train along the same trajectory?", "loss", *_LOSS_CHECKS,
-               per="series", figures="late noise"),
+               per="series", figures={"late": 1e-3, "noise": 2.0}),
         _level("L6", "action error", "Same input, same noise: same output, as far as the task can tell?", "actions",
                per="task"),
         _level("L7", "closed loop", "Is the task's success rate no worse, beyond a margin?", "rollouts",

@@ -289,7 +289,7 @@ def _bad_numbers(table: str, level: Level, checks: Mapping[str, LimitTable | flo
             yield f"{where}: no such check; {did_you_mean(name, known)}"
             continue
         if name in level.figures:
-            yield from _bad_figure(where, name, value, because)
+            yield from _bad_figure(where, name, value, because, level.figures[name])
             continue
         spec = level.checks[name]
         shown = f"{where} = {value:g}"
@@ -307,10 +307,12 @@ def _bad_numbers(table: str, level: Level, checks: Mapping[str, LimitTable | flo
                    f'say why: {name} = {{value = {value:g}, because = "..."}}')
 
 
-def _bad_figure(where: str, name: str, value: float, because: str | None) -> Iterator[str]:
+def _bad_figure(where: str, name: str, value: float, because: str | None, largest: float) -> Iterator[str]:
     """What is wrong with the floor of a statistic that has no limit."""
     if not math.isfinite(value) or value < 0:
         yield f"{where} = {value:g}: expected a finite number, 0 or more"
+    elif value > largest:
+        yield f"{where} = {value:g}: beyond {largest:g}, which no reason excuses"
     elif not (because or "").strip():
         yield (f"{where} = {value:g}: say where it was measured: "
                f'{name} = {{value = {value:g}, because = "5 reruns on ...", runs = 5}}')

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
     Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
-FAMILIES = ("dense", "moe", "dropout")
 WINDOW = 100  # steps; over whole runs good and bad pairs are much harder to tell apart (facts/loss.md)
 WINDOW_POINTS = 20  # a sparse log is judged over this many points where 100 steps hold fewer
 LEAST_POINTS = 10
+LARGEST_FLOOR = 1e-3  # reruns further apart than this excuse nothing more
 LEAST = 5e-7  # full-precision logs: differences below this are called equal
 NOISE_RANGE = (1e-3, 2.0)
 REFERENCE_PAIRS = 2.0
@@ -142,8 +142,8 @@ def pooled(floors: Floors, name: str, reference: float) -> float:
     """The floor in force, as lg: measured floors and the family's reference, weighted by their numbers of pairs."""
     floor = floors.by_check.get(name)
     pairs = 0 if floor is None else floor.pairs
-    least = LEAST if name == "late" else NOISE_RANGE[0]
-    measured = 0.0 if floor is None else pairs * float(np.log10(max(floor.value, least)))
+    least, largest = (LEAST, LARGEST_FLOOR) if name == "late" else NOISE_RANGE
+    measured = 0.0 if floor is None else pairs * float(np.log10(min(max(floor.value, least), largest)))
     return float((measured + REFERENCE_PAIRS * np.log10(reference)) / (pairs + REFERENCE_PAIRS))
 
 

@@ -99,11 +99,11 @@ def _start(pair: Aligned, step0: float, order: float | None) -> list[Note]:
         other = OTHER_STREAM[0] <= step0 <= OTHER_STREAM[1] and (order is None or order >= ORDER_BROKEN)
         return [note("hint-forward", step0=step0), *([note("hint-other-stream", step0=step0)] if other else [])]
     d = np.abs(pair.d[pair.usable])
-    if float(d[d.size // 2:].mean()) <= GROWS * max(step0, EQUAL_START / GROWS):
-        return []
     step, peak = pair.step[pair.usable], int(np.argmax(d))
     shape = growth_of(pair, int(step[0]))
     growth = [] if shape is None else [note(f"hint-growth-{shape.shape}", doubling=shape.doubling)]
+    if float(d[d.size // 2:].mean()) <= GROWS * step0:
+        return growth
     return [note("hint-optimizer", peak=float(d[peak]), step=int(step[peak]),
                  slope=(float(d[peak]) - step0) / max(1, int(step[peak] - step[0]))), *growth]
 

@@ -157,8 +157,9 @@ def floors_of_pairs(pairs: Sequence[tuple[Trajectory, Trajectory]], steps: int |
     """What pairs of good runs of one stack show: the largest of each statistic, and |d| by step.
 
     A floor of a correlation is its distance from 1; those of `late` and `noise` are geometric means, in which one odd
-    pair counts for one. A pair that broke (non-finite, nothing in common) measures nothing and sets no floor: a broken
-    rerun must not loosen a limit.
+    pair counts for one, and to which a pair equal to the last digit adds nothing: that a device repeats itself does
+    not say how far another one may be. A pair that broke (non-finite, nothing in common) measures nothing and sets no
+    floor: a broken rerun must not loosen a limit.
     """
     largest: dict[str, float] = {}
     by_step: dict[int, float] = {}
@@ -177,7 +178,8 @@ def floors_of_pairs(pairs: Sequence[tuple[Trajectory, Trajectory]], steps: int |
                 largest[name] = max(apart, largest.get(name, 0.0))
         for step, size in zip(pair.step[pair.usable].tolist(), np.abs(pair.d[pair.usable]).tolist(), strict=True):
             by_step[step] = max(size, by_step.get(step, 0.0))
-        figures += [each for each in (departure_of(pair),) if each is not None]
+        if pair.d[pair.usable].any():
+            figures += [each for each in (departure_of(pair),) if each is not None]
     count = runs if runs is not None else 2 * len(pairs)
     floors = {name: Floor(value, source, count, measured) for name, value in largest.items()}
     if figures:

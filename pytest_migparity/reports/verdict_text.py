@@ -39,6 +39,14 @@ def title(verdict: Verdict, lang: str) -> str:
     return f"{verdict.display} · {level_title(verdict, lang)} · {say(f'outcome-{verdict.outcome}', lang)}"
 
 
+def so_far(verdict: Verdict, lang: str) -> str:
+    """One line on logs that are still being written."""
+    finding = verdict.finding
+    departure = next((check.value for check in finding.checks if check.name == "departure"), math.nan)
+    return say("text-so-far", lang, steps=finding.coverage.compared, outcome=say(f"outcome-{verdict.outcome}", lang),
+               departure=number(departure))
+
+
 def check_line(check: Check, lang: str) -> str:
     """Value, limit, where the limit came from, and what would pass."""
     if check.limit is None:

@@ -81,7 +81,7 @@ def test_weak_mode_knows_the_interval():
     sides = [Evidence(side, "loss", tuple(
         evidence(f"{side}{i}", step, curve(step) * (1 + 1e-4 * shift * i)).runs[0] for i in range(5)))
         for side, shift in (("baseline", 1.0), ("candidate", -1.0))]
-    finding = judge_loss(*sides, limits=LIMITS, floors=Floors(), policy=Policy("weak", 300, 10))
+    finding = judge_loss(*sides, limits=LIMITS, floors=Floors(), policy=Policy(mode="weak", steps=300, interval=10))
     assert "loss-weak-uneven" not in [item.code for item in finding.notes]
 
 

@@ -51,11 +51,12 @@ def _difference(seed, size, kind):
 
 
 @given(curves, differences)
-def test_swapping_the_sides_changes_no_statistic(curve, d):
+def test_swapping_the_sides_changes_no_statistic_and_never_pass_into_fail(curve, d):
+    """The departure weighs the baseline's movement: at a limit's edge one way may be in doubt, no more."""
     one, other = measure(table(curve), table(curve * np.exp(d))), measure(table(curve * np.exp(d)), table(curve))
     assert one == pytest.approx(other, rel=1e-12, abs=1e-15)
     there, back = judge(table(curve), table(curve * np.exp(d))), judge(table(curve * np.exp(d)), table(curve))
-    assert there.outcome is back.outcome
+    assert {there.outcome, back.outcome} != {Outcome.PASS, Outcome.FAIL}
 
 
 @given(curves, differences, st.floats(-6, 6))

@@ -44,6 +44,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "check-blind": ("the printed digits cannot resolve this limit", "日志打印位数不足以分辨该限值"),
     "text-first": ("first divergence: {kind} {at} (baseline {baseline}, candidate {candidate})",
                    "首个分歧点：{kind} {at}（基线 {baseline}，迁移侧 {candidate}）"),
+    "text-so-far": ("after {steps} steps: {outcome} (departure {departure} decades)",
+                    "前 {steps} 步：{outcome}（偏离度 {departure}）"),
     "text-covered": ("compared: {compared} of {of} {unit}", "已比对：{compared} / {of} {unit}"),
     "text-covered-rows": ("rows repaired {repaired}, dropped {dropped}", "修复 {repaired} 行，丢弃 {dropped} 行"),
     "text-likely": ("likely: {hint}", "可能原因：{hint}"),

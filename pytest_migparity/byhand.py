@@ -1,0 +1,115 @@
+"""Two training logs named by hand, without a manifest: judged once, or again and again while they are being written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from .assess import copied_reruns, judge_evidence, read_trajectory
+from .core.errors import UserError
+from .core.evidence import Evidence, Policy, Trajectory
+from .core.levels import LEVELS
+from .core.limits import Floors, default_limits
+from .core.verdict import Outcome, Verdict, Witness
+from .gather import read_in_place
+
+PATIENCE = 3600.0  # seconds without a new row after which a log that is followed counts as ended
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """What to compare: the two logs, reruns of the baseline for floors, the series, and how it is to be judged."""
+
+    baseline: Path
+    candidate: Path
+    reruns: tuple[Path, ...] = ()
+    column: str = "loss"
+    policy: Policy = field(default_factory=Policy)
+
+    def judge(self, *, so_far: bool = False) -> Verdict:
+        """The verdict on the logs as they are now; `so_far`: on the steps that both have, the rest is still to come.
+
+        UserError for a file that is no log.
+        """
+        ours, theirs = self._read(self.baseline, "baseline"), self._read(self.candidate, "candidate")
+        ours = replace(ours, reruns=tuple(self._read(path, "baseline").runs[0] for path in self.reruns))
+        theirs = replace(theirs, problems=tuple(copied_reruns(ours, theirs)))
+        policy = self.policy
+        if so_far:
+            last = min(int(side.runs[0].table.step[-1]) for side in (ours, theirs))
+            ours, theirs = _until(ours, last), _until(theirs, last)
+        finding = judge_evidence("L5", ours, theirs, limits=default_limits(LEVELS["L5"]),
+                                 floors=self._floors(ours), policy=replace(policy, steps=None) if so_far else policy)
+        return Verdict("L5", "difftraj", "main", finding, (*ours.witnesses, *theirs.witnesses))
+
+    def _read(self, path: Path, side: str) -> Evidence[Trajectory]:
+        """A log, or a TensorBoard folder, given by hand: manual evidence."""
+        files = read_in_place(path)
+        witness = Witness(side, "manual", path.name, files[0].sha256)
+        return Evidence(side, "loss", (read_trajectory(files, witness, self.column),))
+
+    def _floors(self, baseline: Evidence[Trajectory]) -> Floors:
+        if not baseline.reruns:
+            return Floors()
+        runs = (*baseline.runs, *baseline.reruns)
+        if len({run.witness.sha256 for run in runs}) < len(runs):
+            raise UserError("a rerun is the same file as the baseline or another rerun: it measures no floor; "
+                            "name the logs of runs of their own")
+        from .judges.difftraj import floors_of
+
+        return floors_of([run.table for run in runs], steps=self.policy.steps)
+
+
+def _until(side: Evidence[Trajectory], last: int) -> Evidence[Trajectory]:
+    """The rows up to step `last`."""
+    run = side.runs[0]
+    kept = run.table.step <= last
+    table = replace(run.table, step=run.table.step[kept],
+                    columns={name: values[kept] for name, values in run.table.columns.items()},
+                    quantum={name: values[kept] for name, values in run.table.quantum.items()})
+    return replace(side, runs=(replace(run, table=table),))
+
+
+def follow(logs: Logs, *, every: float, patience: float = PATIENCE, sleep: Callable[[float], None] = time.sleep
+           ) -> Iterator[tuple[Verdict, bool]]:
+    """(verdict, final) each time one of the logs has grown; both may still be empty or not yet there.
+
+    Final are a FAIL on the steps so far, since no later step mends it, and the verdict on the whole once both logs have
+    the last step (`policy.steps`, else the longer log's end when neither grows for `patience` seconds).
+    """
+    seen: Sequence[tuple[int, int]] = ()
+    waited = 0.0
+    while True:
+        now = [_size(path) for path in (logs.baseline, logs.candidate)]
+        if now == seen and waited >= patience:
+            yield logs.judge(), True
+            return
+        if now != seen:
+            seen, waited = now, 0.0
+            verdict = _so_far(logs)
+            if verdict is not None:
+                complete = logs.policy.steps is not None and logs.judge().finding.coverage
+                done = bool(complete and complete.compared >= complete.of > 0)
+                final = verdict.outcome is Outcome.FAIL or done
+                yield (logs.judge() if done else verdict), final
+                if final:
+                    return
+        sleep(every)
+        waited += every
+
+
+def _so_far(logs: Logs) -> Verdict | None:
+    """The verdict on the rows there are; None while a log has none yet."""
+    try:
+        return logs.judge(so_far=True)
+    except UserError:
+        return None
+
+
+def _size(path: Path) -> tuple[int, int]:
+    """(bytes, time of the last change) of a file, or of all files in a folder."""
+    files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
+    states = [each.stat() for each in files]
+    return sum(state.st_size for state in states), max((state.st_mtime_ns for state in states), default=0)
