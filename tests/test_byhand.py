@@ -44,10 +44,17 @@ def test_a_log_that_grows_is_judged_as_it_grows_and_ends_with_the_whole(logs):
     assert [verdict.outcome for verdict, _ in seen] == [Outcome.PASS] * 3
 
 
-def test_a_fail_is_final_at_once(logs):
-    write(logs.candidate, CURVE * 1.05, 20)
-    (verdict, final), = follow(logs, every=1.0, sleep=lambda _: pytest.fail("waited after a FAIL"))
+def test_a_nan_is_final_at_once(logs):
+    write(logs.candidate, np.where(STEPS > 15, np.nan, CURVE), 20)
+    (verdict, final), = follow(logs, every=1.0, sleep=lambda _: pytest.fail("waited after a NaN"))
     assert (verdict.outcome, final) == (Outcome.FAIL, True)
+
+
+def test_a_fail_on_the_first_steps_is_not_final(logs):
+    """Of good pairs some fail on 20 steps and pass on 100: the log is followed on."""
+    write(logs.candidate, CURVE * 1.05, 20)
+    seen = list(follow(logs, every=1.0, sleep=lambda _: write(logs.candidate, CURVE * 1.05)))
+    assert [(verdict.outcome, final) for verdict, final in seen] == [(Outcome.FAIL, False), (Outcome.FAIL, True)]
 
 
 def test_a_run_that_died_ends_inconclusive_when_patience_does(logs):

@@ -201,13 +201,19 @@ def test_floors_are_pooled_with_two_reruns_worth_of_the_reference():
         assert departure(on_paper(scale, floors=floors, family="dense")).value == pytest.approx(DECADES - less, abs=1e-6)
 
 
-def test_a_rerun_that_repeats_every_bit_makes_no_floor_of_nothing():
-    """late of equal curves is 5e-7, not 0: with two such pairs the floor is sqrt(5e-7 x 5e-6), half a decade lower."""
-    floors = floors_of_pairs([(table(PAPER), table(PAPER))] * 2)
-    assert floors.of("late") == pytest.approx(5e-7)
-    noise = 0.5 * 0.5 * (np.log10(1e-3) - np.log10(1e-4))  # 1e-3, the least noise, above the reference by a decade
+def test_a_rerun_that_repeats_every_bit_tightens_no_departure():
+    """That a device repeats itself does not say how far another one may be: only the pair that differs counts."""
+    assert "late" not in floors_of_pairs([(table(PAPER), table(PAPER))] * 2).by_check
+    floors = floors_of_pairs([(table(PAPER), table(PAPER)), (table(PAPER), table(PAPER * np.exp(1e-3 * TURNS)))])
+    assert (floors.by_check["late"].value, floors.by_check["late"].pairs) == (pytest.approx(5e-4), 1)
+    assert floors.by_check["step0"].pairs == 2
+
+
+def test_reruns_far_apart_excuse_no_more_than_a_thousandth():
+    """Two pairs at .1 count as 1e-3 each: (2 lg 1e-3 + 2 lg 5e-6) / 4, 1.150515 decades above the reference."""
+    floors = Floors({"late": Floor(0.1, "reruns", 2, 2)})
     value = departure(on_paper(Scale(ONE, 9, 9), floors=floors, family="dense")).value
-    assert value == pytest.approx(DECADES + 0.5 - noise, abs=1e-6)
+    assert value == pytest.approx(DECADES - np.log10(1e-3 / 5e-6) / 2, abs=1e-6)
 
 
 def test_a_broken_rerun_is_no_floor():
