@@ -14,8 +14,9 @@ from loss_pairs import NONE, Pair
 from scipy.optimize import minimize
 
 from pytest_migparity.core.evidence import FAMILIES
+from pytest_migparity.core.levels import Direction
 from pytest_migparity.core.limits import Floors
-from pytest_migparity.core.verdict import Outcome
+from pytest_migparity.core.verdict import Finding, Outcome
 from pytest_migparity.judges.loss_departure import Departure, Reference, Scale, span
 
 LIMIT = 2.0  # even odds, for every family: what differs between families is in their references
@@ -39,6 +40,7 @@ class Sample:
     clear: Outcome
     doubt: Outcome
     beyond: Outcome
+    excess: float
 
     def outcome(self, scale: Scale) -> Outcome:
         """What the judge says under other constants."""
@@ -54,9 +56,9 @@ class Sample:
         return span(self.figures, self.pair.family, self.floors, scale)
 
     def score(self, scale: Scale) -> float:
-        """For the ROC: the departure, lifted where a check fails whatever the departure is."""
+        """For the ROC: the decades by which the departure, or the worst other check, is beyond its limit."""
         low, high = self.departure(scale)
-        return (low + high) / 2 + (10.0 if self.clear is Outcome.FAIL else 0.0)
+        return float(np.nanmax([(low + high) / 2 - scale.beyond, self.excess]))
 
 
 def sample(pair: Pair, *, with_floors: bool) -> Sample:
@@ -64,9 +66,22 @@ def sample(pair: Pair, *, with_floors: bool) -> Sample:
     floors = pair.floors if with_floors else NONE
     low = {name: Reference(1e-5, 1e-2, _FAR) for name in FAMILIES}
     high = {name: Reference(1e-5, 1e-2, -_FAR) for name in FAMILIES}
-    held = [pair.judge(floors, scale).outcome for scale in
+    held = [pair.judge(floors, scale) for scale in
             (Scale(low, 0.0, 1.0), Scale(low, -2 * _FAR, 1.0), Scale(high, 0.0, 1.0))]
-    return Sample(pair, floors, pair.figures(), *held)
+    return Sample(pair, floors, pair.figures(), *(finding.outcome for finding in held), _excess(held[0]))
+
+
+def _excess(finding: Finding) -> float:
+    """The largest lg(value / limit) of the checks beside the departure (of a correlation: of distances from 1)."""
+    worst = -_FAR
+    for check in finding.checks:
+        if check.limit is None or check.blocked or check.name == "departure":
+            continue
+        flip = check.limit.direction is Direction.MIN
+        value, limit = (1 - check.value, 1 - check.limit.effective) if flip else (check.value, check.limit.effective)
+        if value > 0:
+            worst = max(worst, float(np.log10(value / limit)))
+    return worst
 
 
 def fit(samples: Sequence[Sample]) -> Scale:
@@ -159,7 +174,7 @@ def cross_validate(samples: Sequence[Sample], judged: Sequence[Sample], seed: in
     found = []
     for number in range(FOLDS):
         scale = fit([each for each in samples if fold[each.pair.group] != number])
-        found += [(each, each.outcome(scale), each.score(scale) - scale.beyond)
+        found += [(each, each.outcome(scale), each.score(scale))
                   for each in judged if fold[each.pair.group] == number]
     return found
 

@@ -14,7 +14,7 @@ from pytest_migparity.core.verdict import Outcome, Witness
 MANIFEST = Manifest.model_validate({"model": {"name": "m"}, "baseline": {"site": "file:a"},
                                     "candidate": {"site": "file:b"}})
 RUN = curve()
-PARTED = [loss * (1.004 if step > 20 else 1.0) for step, loss in enumerate(curve(offset=1e-6))]
+PARTED = [loss * (1.006 if step > 20 else 1.0) for step, loss in enumerate(curve(offset=1e-6))]
 
 
 def recorded(losses, side, sha256, producer="real"):
@@ -30,13 +30,23 @@ def verdict(candidate, reruns=(), producer="real"):
     return assess("L5", *handles, manifest=MANIFEST, limits=default_limits(LEVELS["L5"]))
 
 
-def test_reruns_of_the_baseline_lift_limits_up_to_the_cap_and_say_so():
-    """A rerun 0.3 % apart makes 0.4 % ordinary where the cap allows it: here the first steps and the mean agree."""
-    rerun = recorded([loss * (1.003 if step > 20 else 1.0) for step, loss in enumerate(RUN)], "baseline", "again")
+@pytest.mark.parametrize(("apart", "tail"), [(1.003, 3 * np.log(1.003)), (1.02, 3e-2)])
+def test_reruns_of_the_baseline_lift_limits_up_to_the_cap_and_say_so(apart, tail):
+    """A rerun 0.3 % apart makes 0.9 % ordinary, one of 2 % no more than the cap; one pair leaves step0 as published."""
+    rerun = recorded([loss * (apart if step > 20 else 1.0) for step, loss in enumerate(RUN)], "baseline", "again")
     limits = {check.name: check.limit for check in verdict(PARTED, [rerun]).finding.checks}
-    assert verdict(PARTED).outcome is Outcome.FAIL
-    assert limits["tail"].effective == pytest.approx(LEVELS["L5"].checks["tail"].cap)  # 3 x 3e-3 is beyond 5e-3
-    assert limits["step0"].effective == 2e-5
+    assert verdict(PARTED).outcome is Outcome.FAIL  # a tail of 6e-3
+    assert limits["tail"].floor == pytest.approx(np.log(apart))
+    assert limits["tail"].effective == pytest.approx(tail)
+    assert limits["step0"].effective == 1e-3
+
+
+def test_two_reruns_are_three_pairs_and_hold_the_first_step_to_what_they_show():
+    reruns = [recorded([loss * (1 + size * (-1) ** step) for step, loss in enumerate(RUN)], "baseline", f"again{size}")
+              for size in (1e-6, 2e-6)]
+    limits = {check.name: check.limit for check in verdict(PARTED, reruns).finding.checks}
+    assert limits["step0"].floor == pytest.approx(2e-6, rel=1e-3)
+    assert limits["step0"].effective == 5e-5
 
 
 @pytest.mark.parametrize("sha256", ["port", "port and a newline"])

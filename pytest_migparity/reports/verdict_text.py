@@ -60,7 +60,7 @@ def check_line(check: Check, lang: str) -> str:
         reasons.append(say("limit-digits", lang, declared=number(limit.declared)))
     elif limit.effective != limit.declared and limit.floor:
         reasons.append(say("limit-floor", lang, floor=number(limit.floor)))
-    parts = [f"{check.name:<8}  {number(check.value):<8}", f"{shown} ({'; '.join(reasons)})"]
+    parts = [f"{check.name:<9}  {number(check.value):<8}", f"{shown} ({'; '.join(reasons)})"]
     if check.blocked:
         parts.append(word(check.blocked, check.blocked, lang))
     elif check.state is State.BLIND:

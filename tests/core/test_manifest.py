@@ -47,16 +47,17 @@ MISTAKES = {
     "unknown level": (MINIMAL + "[ladder]\nenough = ['L9']\n", r"enough names 'L9'; known: L0, L1"),
     "unknown limit level": (MINIMAL + "[limits.L55]\nmean = 1e-4\n", r"\[limits\.L55\]: no such level"),
     "unknown check": (MINIMAL + "[limits.L5]\nmeen = 1e-4\n", r"\[limits\.L5\] meen: no such check; did you mean 'mean'"),
-    "looser without a reason": (MINIMAL + "[limits.L5]\nmean = 5e-3\n", r"mean = 0\.005 is looser.*because"),
-    "looser with an empty reason": (MINIMAL + "[limits.L5]\nmean = {value = 5e-3, because = ' '}\n", r"looser.*because"),
+    "looser without a reason": (MINIMAL + "[limits.L5]\nmean = 2e-2\n", r"mean = 0\.02 is looser.*because"),
+    "looser with an empty reason": (MINIMAL + "[limits.L5]\nmean = {value = 2e-2, because = ' '}\n", r"looser.*because"),
     "looser minimum": (MINIMAL + "[limits.L5]\norder = 0.8\n", r"order = 0\.8 is looser"),
-    "beyond the cap": (MINIMAL + "[limits.L5]\nmean = {value = 0.5, because = 'x'}\n", r"beyond 0\.01"),
+    "beyond the cap": (MINIMAL + "[limits.L5]\nmean = {value = 0.5, because = 'x'}\n", r"beyond 0\.03"),
     "a floor without its measurement": (MINIMAL + "[floors.L5]\nmean = 1e-4\n", r"say where it was measured"),
-    "a floor beyond the cap": (MINIMAL + "[floors.L5]\nmean = {value = 1e9, because = 'x'}\n", r"beyond 0\.01"),
+    "a floor beyond the cap": (MINIMAL + "[floors.L5]\nmean = {value = 1e9, because = 'x'}\n", r"beyond 0\.03"),
     "a correlation above 1": (MINIMAL + "[limits.L5]\norder = 1.5\n", r"expected 0 to 1"),
     "a site without a scheme": (MINIMAL.replace("file:a", "a"), r"site 'a' is no URL.*file:a"),
     "not a number in the recipe": (MINIMAL + "[recipe.values]\nlr = nan\n", r"recipe\.values\.lr"),
     "not a limit": (MINIMAL + "[limits.L5]\nmean = nan\n", r"finite"),
+    "a family nobody measured": (MINIMAL.replace('"mine"', '"mine"\nfamily = "mamba"'), r"model\.family = 'mamba'"),
     "negative floor": (MINIMAL + "[floors.L5]\nmean = -1.0\n", r"0 or more"),
     "unknown artifact": (MINIMAL + "artifacts.lost = {site = 'file:c'}\n", r"artifacts\.lost.*did you mean 'loss'"),
     "blank in a name": (MINIMAL.replace('"mine"', '"my model"'), r"model\.name = 'my model'"),
@@ -93,6 +94,13 @@ def test_limits_and_floors_carry_their_reason(load):
     assert manifest.declared_limits("L5") == {"mean": Declared(2e-3, "manifest", "MoE"),
                                               "step0": Declared(1e-5, "manifest", None)}
     assert manifest.declared_floors("L5").by_check["mean"].runs == 5
+    assert manifest.declared_floors("L5").by_check["mean"].pairs == 10  # of five runs
+
+
+def test_a_family_and_a_first_step_reach_the_judge(load):
+    manifest = load(MINIMAL.replace('"mine"', '"mine"\nfamily = "moe"') + "[series.main]\nfirst_step = 101\n")
+    assert (manifest.policy().family, manifest.policy().first) == ("moe", 101)
+    assert (load(MINIMAL).policy().family, load(MINIMAL).policy().first) == (None, None)
 
 
 def test_noise_drawn_on_the_device_means_weak_mode(load):

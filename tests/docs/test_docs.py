@@ -256,7 +256,7 @@ def test_the_reader_of_the_how_to_reads_its_log(tmp_path: Path) -> None:
     done = run(f"migparity difftraj {tmp_path}/a.log {tmp_path}/b.log", REPO, site)
     assert done.returncode == 0, done.stdout
     assert "compared: 60 of 60 steps" in done.stdout
-    assert "step0     1.0e-06" in done.stdout
+    assert "step0      1.0e-06" in done.stdout
 
 
 @pytest.mark.slow

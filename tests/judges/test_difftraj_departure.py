@@ -33,11 +33,9 @@ ONE = {"dense": Reference(5e-6, 1e-4)}
 TWO = {**ONE, "moe": Reference(5e-5, 1e-4)}  # ten times the floor: one decade less
 
 
-def table(loss, step=None, quantum=0.0, interval=1, **columns):
-    loss = np.asarray(loss, dtype=float)
-    step = np.arange(1, loss.size + 1) if step is None else np.asarray(step)
-    columns = {"loss": loss, **{name: np.full(loss.shape, value) for name, value in columns.items()}}
-    return Trajectory(step, columns, {"loss": np.full(loss.shape, quantum)}, interval)
+def table(loss, quantum=0.0, **columns):
+    columns = {"loss": loss, **{name: np.full(loss.shape, float(value)) for name, value in columns.items()}}
+    return Trajectory(np.arange(1, loss.size + 1), columns, {"loss": np.full(loss.shape, quantum)})
 
 
 def judge(ours, theirs, scale=SHIPPED, floors=None, limits=LIMITS, **policy):
@@ -126,15 +124,29 @@ def test_fewer_than_ten_points_have_no_departure(n):
     assert finding.outcome is Outcome.INCONCLUSIVE
 
 
-@pytest.mark.parametrize("family", [*FAMILIES, None])
-@pytest.mark.parametrize("spike", [False, pytest.param(True, marks=pytest.mark.xfail(
-    strict=True, reason="one row raises `jump`, a standard deviation, and with its 5/2 power hides a steady offset"))])
-def test_one_odd_row_more_never_turns_a_steady_offset_green(spike, family):
-    """5e-4 at every step is beyond every family's limit; the same and one row 1.8e-2 apart differs more, not less."""
-    step = np.arange(1, 101)
-    loss = 2.0 * np.exp(-step / 40) + 0.5 + 0.05 * np.sin(2.3 * step)
-    d = 5e-4 + 1.8e-2 * (step == 50) * spike
-    assert judge(table(loss), table(loss * np.exp(d)), family=family).outcome is not Outcome.PASS
+HUNDRED = np.arange(1, 101)
+HUNDRED_LOSS = 2.0 * np.exp(-HUNDRED / 40) + 0.5 + 0.05 * np.sin(2.3 * HUNDRED)
+
+
+def outcomes(d):
+    """By family, the outcome of a pair that is d apart."""
+    return {family: judge(table(HUNDRED_LOSS), table(HUNDRED_LOSS * np.exp(d)), family=family).outcome
+            for family in (*FAMILIES, None)}
+
+
+def test_a_steady_offset_of_half_a_thousandth_is_beyond_every_family():
+    assert set(outcomes(np.full(100, 5e-4)).values()) == {Outcome.FAIL}
+
+
+@pytest.mark.xfail(strict=True, reason="one row raises `jump`, a standard deviation, whose 5/2 power then hides the rest")
+def test_one_odd_row_more_never_turns_a_steady_offset_green():
+    """5e-4 at every step fails; the same and one row 1.8e-2 apart (within every single limit) differs more, not less."""
+    assert Outcome.PASS not in outcomes(5e-4 + 1.8e-2 * (HUNDRED == 50)).values()
+
+
+@pytest.mark.xfail(strict=True, reason="no check looks at a single row after the third: 0.69 in one of 100 is a mean of 6.9e-3")
+def test_a_row_of_twice_the_loss_is_no_pass():
+    assert Outcome.PASS not in outcomes(1e-7 * np.sin(7.7 * HUNDRED) + np.log(2.0) * (HUNDRED == 50)).values()
 
 
 # --- the family
@@ -161,13 +173,10 @@ def test_an_unknown_family_is_what_the_note_says():
 
 @given(st.integers(0, 2**32 - 1), st.floats(-7, -2), st.floats(-7, -2))
 def test_dropping_the_family_never_decides_what_a_family_would_decide_otherwise(seed, offset, noise):
-    step = np.arange(1, 101)
-    loss = 2.0 * np.exp(-step / 40) + 0.5 + 0.05 * np.sin(2.3 * step)
-    d = 10.0**offset * (1 - np.exp(-step / 20)) + 10.0**noise * np.random.default_rng(seed).normal(size=100)
-    pair = table(loss), table(loss * np.exp(d))
-    nobody, known = judge(*pair).outcome, {judge(*pair, family=family).outcome for family in FAMILIES}
-    assert nobody in (Outcome.INCONCLUSIVE, *known)
-    assert known == {nobody} or nobody is Outcome.INCONCLUSIVE
+    found = outcomes(10.0**offset * (1 - np.exp(-HUNDRED / 20))
+                     + 10.0**noise * np.random.default_rng(seed).normal(size=100))
+    nobody = found.pop(None)
+    assert nobody is Outcome.INCONCLUSIVE or set(found.values()) == {nobody}
 
 
 def test_the_published_limit_is_the_scales():
@@ -271,6 +280,12 @@ def test_digits_that_leave_no_room_are_no_pass(last, decimals, family):
     assert departure(finding).state is State.BLIND
 
 
+@pytest.mark.xfail(strict=True, reason="no note says that the departure is blind for its digits, where no other check is")
+def test_a_blind_departure_says_why():
+    assert "departure" in [name for item in judge(falling(0.5, 2), falling(0.5, 2), family="dense").notes
+                           if item.code == "loss-digits-blind" for name in item.params["checks"].split(", ")]
+
+
 def test_a_constant_loss_of_a_twentieth_in_three_decimals_is_no_pass():
     loss = np.round(0.05 + 0.004 * np.sin(2.3 * np.arange(1, 101)), 3)
     finding = judge(table(loss, quantum=1e-3), table(loss, quantum=1e-3), family="dense")
@@ -292,125 +307,3 @@ def test_rounding_alone_is_weighed_as_rounding():
     loss = 2.0 + 0.05 * np.sin(2.3 * step)
     sides = [table(loss + rng.uniform(-5e-6, 5e-6, 100), quantum=1e-5) for _ in range(2)]
     assert judge(*sides, family="dense").outcome is Outcome.PASS
-
-
-# --- over the long run
-
-
-LONG = np.arange(1, 301)
-LONG_LOSS = 2.0 * np.exp(-LONG / 40) + 0.5 + 0.05 * np.sin(2.3 * LONG)
-
-
-@pytest.mark.parametrize(("size", "outcome"), [(2e-2, Outcome.INCONCLUSIVE), (0.09, Outcome.INCONCLUSIVE),
-                                               (0.11, Outcome.FAIL)])
-def test_what_parts_after_the_weighed_steps_is_no_verdict_up_to_twenty_limits(size, outcome):
-    """Equal to step 101, then `size` apart: the tail is `size`, 4, 18 and 22 times its limit of 5e-3."""
-    finding = judge(table(LONG_LOSS), table(LONG_LOSS * np.exp(np.where(LONG > 101, size, 0.0))), family="dense")
-    assert finding.outcome is outcome
-    assert ("loss-late" in codes(finding))
-    assert next(each for each in finding.checks if each.name == "mean").blocked == "loss-check-late"
-    assert ("tail" in violated(finding)) == (outcome is Outcome.FAIL)
-    assert finding.first_divergence.at == 102
-
-
-def test_what_parts_within_the_weighed_steps_is_never_put_off():
-    finding = judge(table(LONG_LOSS), table(LONG_LOSS * np.exp(np.where(LONG > 60, 2e-2, 0.0))), LENIENT, family="dense")
-    assert finding.outcome is Outcome.FAIL
-    assert violated(finding) >= {"tail"}
-
-
-def test_a_departure_beyond_its_limit_lets_nothing_be_put_off():
-    """3e-3 from step 50 on, within every single limit of the first steps, then 2e-2."""
-    d = np.where(LONG > 101, 2e-2, np.where(LONG > 50, 3e-3, 0.0))
-    finding = judge(table(LONG_LOSS), table(LONG_LOSS * np.exp(d)), Scale(ONE, 2.0, 2.5), family="dense")
-    assert finding.outcome is Outcome.FAIL
-    assert violated(finding) >= {"departure", "tail", "mean"}
-    assert "loss-late" not in codes(finding)
-
-
-def test_another_order_of_the_data_is_never_put_off():
-    noise = np.random.default_rng(0).normal(0, 0.02, 300)
-    finding = judge(table(LONG_LOSS), table(LONG_LOSS * np.exp(np.where(LONG > 101, noise * 4, 0.0))), LENIENT,
-                    family="dense")
-    assert finding.outcome is Outcome.FAIL
-    assert "order" in violated(finding)
-
-
-# --- other intervals
-
-
-def tenth(factor=1.0, interval=10, window=1):
-    """Step 1 and every tenth."""
-    rows = np.append(1, np.arange(interval, 301, interval))
-    each = table(LONG_LOSS[rows - 1] * factor, rows, interval=interval)
-    return Trajectory(each.step, each.columns, each.quantum, interval, window)
-
-
-def test_other_intervals_pass_where_the_common_steps_agree():
-    for pair in ((table(LONG_LOSS), tenth(1 + 1e-7)), (tenth(1 + 1e-7), table(LONG_LOSS)),
-                 (tenth(interval=5), tenth(1 + 1e-7))):
-        finding = judge(*pair, family="dense")
-        assert finding.outcome is Outcome.PASS
-        assert "loss-intervals-agree" in codes(finding)
-        assert (finding.coverage.compared, finding.coverage.of) == (31, 31)
-
-
-@pytest.mark.parametrize("theirs", [tenth(1.5), tenth(1 + 1e-3), tenth(1 + 1e-7, window=10)],
-                         ids=["another-loss", "a-little-apart", "a-mean-of-ten"])
-def test_other_intervals_neither_pass_nor_fail_where_they_do_not(theirs):
-    finding = judge(table(LONG_LOSS), theirs, family="dense")
-    assert finding.outcome is Outcome.INCONCLUSIVE
-    assert "loss-intervals" in codes(finding)
-
-
-def test_other_intervals_excuse_no_first_step():
-    """One side's log begins at step 1, the other's at step 10: where training started was logged once."""
-    whole = tenth(1 + 1e-7)
-    later = Trajectory(whole.step[1:], {"loss": whole.loss[1:]}, {}, 10)
-    finding = judge(table(LONG_LOSS), later, family="dense")
-    assert finding.outcome is Outcome.INCONCLUSIVE
-    assert "loss-head-missing" in codes(finding)
-
-
-def test_other_intervals_excuse_no_step_of_the_recipe_and_no_hole():
-    assert judge(table(LONG_LOSS), tenth(1 + 1e-7), steps=300, family="dense").outcome is Outcome.INCONCLUSIVE
-    assert judge(table(LONG_LOSS), tenth(1 + 1e-7), steps=300, interval=10, family="dense"
-                 ).outcome is not Outcome.FAIL
-    whole = tenth(1 + 1e-7)
-    kept = whole.step != 150
-    holed = Trajectory(whole.step[kept], {"loss": whole.loss[kept]}, {}, 10)
-    assert judge(table(LONG_LOSS), holed, family="dense").outcome is Outcome.INCONCLUSIVE
-
-
-# --- runs that go on from one checkpoint
-
-
-def test_runs_that_go_on_from_a_checkpoint_are_judged_from_there():
-    """Both start at step 101; the baseline's own log also holds the hundred steps before, of another run."""
-    later = slice(100, 300)
-    theirs = table(LONG_LOSS[later] * (1 + 1e-7), LONG[later])
-    before = np.where(LONG <= 100, 1.3, 1.0)
-    assert judge(table(LONG_LOSS[later], LONG[later]), theirs, family="dense").outcome is Outcome.INCONCLUSIVE
-    for ours in (table(LONG_LOSS[later], LONG[later]), table(LONG_LOSS * before, LONG)):
-        finding = judge(ours, theirs, first=101, steps=300, family="dense")
-        assert finding.outcome is Outcome.PASS
-        assert (finding.coverage.compared, finding.coverage.of) == (200, 200)
-
-
-def test_the_first_step_after_the_checkpoint_is_the_first():
-    later = slice(100, 300)
-    worse = np.where(LONG == 101, 1.0011, 1 + 1e-7)
-    finding = judge(table(LONG_LOSS[later], LONG[later]), table((LONG_LOSS * worse)[later], LONG[later]), LENIENT,
-                    first=101, family="dense")
-    assert finding.outcome is Outcome.FAIL
-    assert violated(finding) == {"step0"}
-    assert finding.first_divergence.at == 101
-
-
-@pytest.mark.parametrize("start", [102, 150])
-def test_a_log_that_starts_after_the_checkpoint_lacks_its_first_step(start):
-    rows = slice(start - 1, 300)
-    finding = judge(table(LONG_LOSS[rows], LONG[rows]), table(LONG_LOSS[rows] * (1 + 1e-7), LONG[rows]), first=101,
-                    family="dense")
-    assert finding.outcome is Outcome.INCONCLUSIVE
-    assert "loss-head-missing" in codes(finding)

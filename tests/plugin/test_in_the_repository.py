@@ -27,10 +27,10 @@ def test_readmes_first_command_says_rehearsal_on_line_one_and_passes():
     assert lines[-2].startswith("lingbot@rehearsal: accuracy lost? no: L5 pass; L0 not checked; rehearsal evidence")
 
 
-def test_the_printed_log_passes_and_says_what_its_four_digits_cannot_show():
+def test_the_printed_log_passes_and_says_that_its_four_digits_are_equal():
     done = run("-m", "L5", "--model", "lingbot", "-k", "printed")
     assert done.returncode == 0
-    assert "step0 0 limit 6.7e-05 (marker; lifted from 2.0e-05 to the printed digits)" in done.stdout
+    assert "PASS: both sides are equal in every digit over 50 steps" in done.stdout
 
 
 def test_l0_of_lingbot_cannot_tell_because_no_side_has_transformers():

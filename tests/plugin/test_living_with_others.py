@@ -102,4 +102,4 @@ def test_a_level_test_that_uses_no_fixture_of_ours_is_refused(pytester, make_mod
 
 
 def test_markers_are_documented(pytester):
-    pytester.runpytest_subprocess("--markers").stdout.fnmatch_lines(["@pytest.mark.L5(step0=2e-05, *order=0.9): loss: *"])
+    pytester.runpytest_subprocess("--markers").stdout.fnmatch_lines(["@pytest.mark.L5(step0=0.001, *order=0.9, departure=*): loss: *"])

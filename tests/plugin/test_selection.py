@@ -47,7 +47,7 @@ def test_a_mistake_in_the_options_is_exit_4_and_one_message(pytester, make_model
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "n2"])
 @pytest.mark.parametrize("extra, message", [
     ("[recipes]\n", "*fixtures/mine/model.toml: unknown key recipes; did you mean 'recipe'?*"),
-    ("[limits.L5]\nmean = 5e-3\n", "*fixtures/mine/model.toml: *limits.L5] mean = 0.005 is looser*because*"),
+    ("[limits.L5]\nmean = 2e-2\n", "*fixtures/mine/model.toml: *limits.L5] mean = 0.02 is looser*because*"),
 ])
 def test_a_mistake_in_the_manifest_is_exit_4_from_the_controller(pytester, make_model, extra, message, workers):
     make_model(producer=None, extra=extra)

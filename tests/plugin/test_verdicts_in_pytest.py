@@ -24,7 +24,7 @@ def test_another_trajectory_fails_with_exit_1_and_says_where(pytester, make_mode
     assert result.ret == 1
     result.stdout.fnmatch_lines([
         "mine · L5 loss · FAIL",
-        "  mean * limit 1.0e-03 (marker)   would pass at *",
+        "  mean * limit 1.0e-02 (marker)   would pass at *",
         "  first divergence: step 12 (baseline *, candidate *)",
         "  again: pytest -m L5 --migparity-model mine",
         "mine: accuracy lost? YES, first at L5 (main), step 12; L0 not checked",

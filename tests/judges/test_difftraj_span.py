@@ -1,0 +1,152 @@
+"""Which steps the departure weighs and which it does not: long runs, other intervals, runs from one checkpoint."""
+
+import numpy as np
+import pytest
+
+from pytest_migparity.core.evidence import Evidence, Policy, Recorded, Trajectory
+from pytest_migparity.core.levels import LEVELS
+from pytest_migparity.core.limits import Floors, default_limits
+from pytest_migparity.core.verdict import Outcome, State, Witness
+from pytest_migparity.judges.difftraj import judge_loss
+from pytest_migparity.judges.loss_departure import SHIPPED, Reference, Scale
+
+LENIENT = Scale({"dense": Reference(1.0, 1.0)}, 2.0, 2.5)  # nothing departs: what fails, fails by its own check
+STRICT = Scale({"dense": Reference(5e-6, 1e-4)}, 2.0, 2.5)
+LONG = np.arange(1, 301)
+LONG_LOSS = 2.0 * np.exp(-LONG / 40) + 0.5 + 0.05 * np.sin(2.3 * LONG)
+
+
+def table(loss, step=None, interval=1):
+    loss = np.asarray(loss, dtype=float)
+    step = np.arange(1, loss.size + 1) if step is None else np.asarray(step)
+    return Trajectory(step, {"loss": loss}, {"loss": np.zeros(loss.shape)}, interval)
+
+
+def judge(ours, theirs, scale=SHIPPED, **policy):
+    sides = [Evidence(side, "loss", (Recorded(each, Witness(side, "real", side, side)),))
+             for side, each in (("baseline", ours), ("candidate", theirs))]
+    return judge_loss(*sides, limits=default_limits(LEVELS["L5"]), floors=Floors(), scale=scale,
+                      policy=Policy(family="dense", **policy))
+
+
+def codes(finding):
+    return [item.code for item in finding.notes]
+
+
+def violated(finding):
+    return {each.name for each in finding.checks if each.state is State.VIOLATED}
+
+
+# --- over the long run
+
+
+@pytest.mark.parametrize(("size", "outcome"), [(2e-2, Outcome.INCONCLUSIVE), (0.09, Outcome.INCONCLUSIVE),
+                                               (0.11, Outcome.FAIL)])
+def test_what_parts_after_the_weighed_steps_is_no_verdict_up_to_twenty_limits(size, outcome):
+    """Equal to step 101, then `size` apart: the tail is `size`, 4, 18 and 22 times its limit of 5e-3."""
+    finding = judge(table(LONG_LOSS), table(LONG_LOSS * np.exp(np.where(LONG > 101, size, 0.0))))
+    assert finding.outcome is outcome
+    assert ("loss-late" in codes(finding))
+    assert next(each for each in finding.checks if each.name == "mean").blocked == "loss-check-late"
+    assert ("tail" in violated(finding)) == (outcome is Outcome.FAIL)
+    assert finding.first_divergence.at == 102
+
+
+def test_what_parts_within_the_weighed_steps_is_never_put_off():
+    finding = judge(table(LONG_LOSS), table(LONG_LOSS * np.exp(np.where(LONG > 60, 2e-2, 0.0))), LENIENT)
+    assert finding.outcome is Outcome.FAIL
+    assert violated(finding) >= {"tail"}
+
+
+def test_a_departure_beyond_its_limit_lets_nothing_be_put_off():
+    """3e-3 from step 50 on, within every single limit of the first steps, then 2e-2."""
+    d = np.where(LONG > 101, 2e-2, np.where(LONG > 50, 3e-3, 0.0))
+    finding = judge(table(LONG_LOSS), table(LONG_LOSS * np.exp(d)), STRICT)
+    assert finding.outcome is Outcome.FAIL
+    assert violated(finding) >= {"departure", "tail", "mean"}
+    assert "loss-late" not in codes(finding)
+
+
+def test_another_order_of_the_data_is_never_put_off():
+    noise = np.random.default_rng(0).normal(0, 0.02, 300)
+    finding = judge(table(LONG_LOSS), table(LONG_LOSS * np.exp(np.where(LONG > 101, noise * 4, 0.0))), LENIENT)
+    assert finding.outcome is Outcome.FAIL
+    assert "order" in violated(finding)
+
+
+# --- other intervals
+
+
+def tenth(factor=1.0, interval=10, window=1):
+    """Step 1 and every tenth."""
+    rows = np.append(1, np.arange(interval, 301, interval))
+    each = table(LONG_LOSS[rows - 1] * factor, rows, interval=interval)
+    return Trajectory(each.step, each.columns, each.quantum, interval, window)
+
+
+def test_other_intervals_pass_where_the_common_steps_agree():
+    for pair in ((table(LONG_LOSS), tenth(1 + 1e-7)), (tenth(1 + 1e-7), table(LONG_LOSS)),
+                 (tenth(interval=5), tenth(1 + 1e-7))):
+        finding = judge(*pair)
+        assert finding.outcome is Outcome.PASS
+        assert "loss-intervals-agree" in codes(finding)
+        assert (finding.coverage.compared, finding.coverage.of) == (31, 31)
+
+
+@pytest.mark.parametrize("theirs", [tenth(1.5), tenth(1 + 1e-3), tenth(1 + 1e-7, window=10)],
+                         ids=["another-loss", "a-little-apart", "a-mean-of-ten"])
+def test_other_intervals_neither_pass_nor_fail_where_they_do_not(theirs):
+    finding = judge(table(LONG_LOSS), theirs)
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert "loss-intervals" in codes(finding)
+
+
+def test_other_intervals_excuse_no_first_step():
+    """One side's log begins at step 1, the other's at step 10: where training started was logged once."""
+    whole = tenth(1 + 1e-7)
+    later = Trajectory(whole.step[1:], {"loss": whole.loss[1:]}, {}, 10)
+    finding = judge(table(LONG_LOSS), later)
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert "loss-head-missing" in codes(finding)
+
+
+def test_other_intervals_excuse_no_step_of_the_recipe_and_no_hole():
+    assert judge(table(LONG_LOSS), tenth(1 + 1e-7), steps=300).outcome is Outcome.INCONCLUSIVE
+    assert judge(table(LONG_LOSS), tenth(1 + 1e-7), steps=300, interval=10).outcome is Outcome.INCONCLUSIVE
+    whole = tenth(1 + 1e-7)
+    kept = whole.step != 150
+    holed = Trajectory(whole.step[kept], {"loss": whole.loss[kept]}, {}, 10)
+    assert judge(table(LONG_LOSS), holed).outcome is Outcome.INCONCLUSIVE
+
+
+# --- runs that go on from one checkpoint
+
+
+def test_runs_that_go_on_from_a_checkpoint_are_judged_from_there():
+    """Both start at step 101; the baseline's own log also holds the hundred steps before, of another run."""
+    later = slice(100, 300)
+    theirs = table(LONG_LOSS[later] * (1 + 1e-7), LONG[later])
+    before = np.where(LONG <= 100, 1.3, 1.0)
+    assert judge(table(LONG_LOSS[later], LONG[later]), theirs).outcome is Outcome.INCONCLUSIVE
+    for ours in (table(LONG_LOSS[later], LONG[later]), table(LONG_LOSS * before, LONG)):
+        finding = judge(ours, theirs, first=101, steps=300)
+        assert finding.outcome is Outcome.PASS
+        assert (finding.coverage.compared, finding.coverage.of) == (200, 200)
+
+
+def test_the_first_step_after_the_checkpoint_is_the_first():
+    later = slice(100, 300)
+    worse = np.where(LONG == 101, 1.0011, 1 + 1e-7)
+    finding = judge(table(LONG_LOSS[later], LONG[later]), table((LONG_LOSS * worse)[later], LONG[later]), LENIENT,
+                    first=101)
+    assert finding.outcome is Outcome.FAIL
+    assert violated(finding) == {"step0"}
+    assert finding.first_divergence.at == 101
+
+
+@pytest.mark.parametrize("start", [102, 150])
+def test_a_log_that_starts_after_the_checkpoint_lacks_its_first_step(start):
+    rows = slice(start - 1, 300)
+    finding = judge(table(LONG_LOSS[rows], LONG[rows]), table(LONG_LOSS[rows] * (1 + 1e-7), LONG[rows]), first=101)
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert "loss-head-missing" in codes(finding)
