@@ -17,8 +17,9 @@ from pytest_migparity.core.errors import UserError
 from pytest_migparity.core.evidence import Evidence, Policy, Recorded
 from pytest_migparity.core.levels import LEVELS
 from pytest_migparity.core.limits import Floors, default_limits
-from pytest_migparity.core.verdict import Finding, Outcome, Witness, note
+from pytest_migparity.core.verdict import Coverage, Finding, Outcome, Witness, note
 from pytest_migparity.judges import difftraj
+from pytest_migparity.judges.loss_notes import DOUBTFUL
 from pytest_migparity.readers.loss import read_loss
 
 LIMITS = default_limits(LEVELS["L5"])
@@ -85,8 +86,9 @@ def some(names, most=3):
     return st.lists(st.sampled_from(sorted(names)), min_size=1, max_size=most)
 
 
-ROUNDS = ("fewer_digits",)  # it has a property of its own
-STEADY = some(set(mangling.MANGLINGS) - set(ROUNDS))
+STEADY = set(mangling.MANGLINGS) - {"fewer_digits"}  # which has a property of its own
+GLUED = st.builds(lambda more, one, at: [*more[:at], one, *more[at:]], st.lists(st.sampled_from(sorted(STEADY)), max_size=2),
+                  st.sampled_from(["glue", "concatenate", "splice"]), st.integers(0, 2))
 SEEDS = st.integers(0, 2**40)
 
 
@@ -99,36 +101,45 @@ def holds_rows_of(data, candidate, baseline):
 # --- what holds
 
 
-def stays(pair, names, foreign, seed):
-    """The property with rows of a third run, in the same format and in another."""
+def with_a_third_run(judged, pair, names, foreign, seed):
+    """Rows that get in are those of a third run, in the same format and in another."""
     kind, family, ours, theirs, third = pair
     baseline, candidate = mangling.log(kind, ours), mangling.log(kind, theirs)
     assume(judge(kind, baseline, candidate, family).outcome is not Outcome.PASS)
     data = mangling.mangled(candidate, names, [mangling.log(kind, third), mangling.log(foreign, third)], seed)
-    assert judge(kind, baseline, data, family).outcome is not Outcome.PASS
+    assert judged(kind, baseline, data, family).outcome is not Outcome.PASS
 
 
-@given(pairs(), STEADY, st.sampled_from(NUMBERED), SEEDS)
-@settings(QUIET, max_examples=600)
-def test_no_mangling_turns_a_verdict_green(pair, names, foreign, seed):
-    stays(pair, names, foreign, seed)
+def with_the_baseline(judged, pair, names, _, seed):
+    """Rows that get in are the baseline's own.
 
-
-@given(pairs(), some({"glue", "concatenate", "splice"}, 1), some(set(mangling.MANGLINGS) - set(ROUNDS), 2), st.booleans(), SEEDS)
-@settings(QUIET, max_examples=600)
-def test_rows_of_the_baseline_turn_no_verdict_green(pair, glued, names, first, seed):
-    """Left out: rows that look like a resume of the run (see the test below), and a file without a row of the
-    candidate's: nobody can tell whose that is."""
+    Left out: rows that look like a resume of the run (see the tests below), and a file without any row of the
+    candidate: nobody can tell whose that is.
+    """
     kind, family, ours, theirs, _ = pair
     baseline, candidate = mangling.log(kind, ours), mangling.log(kind, theirs)
     assume(judge(kind, baseline, candidate, family).outcome is not Outcome.PASS)
-    data = mangling.mangled(candidate, [*glued, *names] if first else [*names, *glued], [baseline], seed)
-    if judge(kind, baseline, data, family).outcome is Outcome.PASS:
-        assert "read-resumed" in codes(data) or not holds_rows_of(data, candidate, baseline)
+    data = mangling.mangled(candidate, names, [baseline], seed)
+    if judged(kind, baseline, data, family).outcome is Outcome.PASS:
+        found = codes(data)
+        assert ("read-resumed" in found and not DOUBTFUL.intersection(found)) or not holds_rows_of(
+            data, candidate, baseline)
+
+
+@given(pairs(), some(STEADY), st.sampled_from(NUMBERED), SEEDS)
+@settings(QUIET, max_examples=300)
+def test_no_mangling_turns_a_verdict_green(pair, names, foreign, seed):
+    with_a_third_run(judge, pair, names, foreign, seed)
+
+
+@given(pairs(), GLUED, st.none(), SEEDS)
+@settings(QUIET, max_examples=300)
+def test_rows_of_the_baseline_turn_no_verdict_green(pair, names, foreign, seed):
+    with_the_baseline(judge, pair, names, foreign, seed)
 
 
 @given(pairs(NUMBERED, ("offset",)), st.integers(2, 6))
-@settings(QUIET, max_examples=300)
+@settings(QUIET, max_examples=150)
 def test_rounding_hides_no_difference_beyond_its_own_size(pair, places):
     """A steady difference above eight times what rounding to these decimals can do to a loss."""
     kind, family, ours, theirs, _ = pair
@@ -139,7 +150,7 @@ def test_rounding_hides_no_difference_beyond_its_own_size(pair, places):
 
 
 @given(st.sampled_from(FULL_DIGITS), st.integers(0, 2**32 - 1), some(LAYOUT), SEEDS)
-@settings(QUIET, max_examples=200)
+@settings(QUIET, max_examples=150)
 def test_a_copy_of_the_baseline_stays_a_copy(kind, texture, names, seed):
     """In logs of full digits, and where the copy does not look like a resumed run (see the test below)."""
     baseline = mangling.log(kind, curve(np.random.default_rng(texture)))
@@ -147,26 +158,101 @@ def test_a_copy_of_the_baseline_stays_a_copy(kind, texture, names, seed):
     assert "read-resumed" in codes(data) or judge(kind, baseline, data).outcome is not Outcome.PASS
 
 
-# --- the property can fail
+# --- the properties can fail
 
 
-BROKEN = {
-    "passes everything": ("judge_loss", lambda *sides, policy, **_: Finding(
-        Outcome.PASS, (), difftraj.Coverage("steps", 0, 0), mode=policy.mode)),
-    "misses missing rows": ("coverage_notes", lambda *_: []),
-    "trusts every row": ("doubtful", lambda _: False),
-    "takes a NaN for nothing": ("settle", lambda checks, **_: Outcome.PASS),
-}
+def passes_everything(*sides, policy, **_):
+    return Finding(Outcome.PASS, (), Coverage("steps", 0, 0), mode=policy.mode)
 
 
-@pytest.mark.parametrize("how", sorted(BROKEN))
-def test_a_broken_judge_does_not_get_through(how, monkeypatch):
-    monkeypatch.setattr(difftraj, *BROKEN[how])
+@pytest.mark.parametrize("name, broken, prop", [
+    ("judge_loss", passes_everything, with_a_third_run), ("coverage_notes", lambda *_: [], with_a_third_run),
+    ("settle", lambda checks, **_: Outcome.PASS, with_a_third_run), ("doubtful", lambda _: False, with_the_baseline),
+], ids=["passes everything", "misses missing rows", "ignores its checks", "trusts every row"])
+def test_a_broken_judge_does_not_get_through(name, broken, prop, monkeypatch):
+    def judged(*given):
+        with monkeypatch.context() as patched:
+            patched.setattr(difftraj, name, broken)
+            return judge(*given)
 
-    @given(pairs(), STEADY, st.sampled_from(NUMBERED), SEEDS)
-    @settings(QUIET, max_examples=600, phases=[Phase.generate], report_multiple_bugs=False)
+    @given(pairs(), some(STEADY) if prop is with_a_third_run else GLUED, st.sampled_from(NUMBERED), SEEDS)
+    @settings(QUIET, max_examples=300, phases=[Phase.generate], report_multiple_bugs=False)
     def check(pair, names, foreign, seed):
-        stays(pair, names, foreign, seed)
+        prop(judged, pair, names, foreign, seed)
 
     with pytest.raises(AssertionError):
         check()
+
+
+# --- holes: what passes and must not
+
+
+T = np.arange(N)
+OURS = 2.0 * np.exp(-T / 30) + 0.5 + 0.05 * np.sin(2.3 * T)
+NEAR = OURS * (1 + 1e-6 * np.cos(1.7 * T))  # another chip on a good day
+
+
+def turned(kind, theirs, mangle):
+    """(outcome of the candidate's log as it is, outcome once `mangle` made other bytes of it)."""
+    baseline, candidate = mangling.log(kind, OURS), mangling.log(kind, theirs)
+    data = mangle(candidate, baseline)
+    return judge(kind, baseline, candidate).outcome, judge(kind, baseline, data).outcome
+
+
+def last(data, lines):
+    return b"".join(data.splitlines(keepends=True)[-lines:])
+
+
+@pytest.mark.xfail(strict=True, reason="a resume in one log alone is taken for the proof of two runs")
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "mllog", "wandb", "megatron", "lingbot"])
+def test_the_baselines_last_rows_behind_a_run_that_diverged(kind):
+    was, now = turned(kind, np.where(T < 40, NEAR, 1.2 * NEAR), lambda candidate, baseline: candidate + last(baseline, 20))
+    assert was is Outcome.FAIL
+    assert now is not Outcome.PASS
+
+
+@pytest.mark.xfail(strict=True, reason="a resume in one log alone is taken for the proof of two runs")
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "mllog", "wandb", "megatron", "lingbot"])
+def test_a_copy_of_the_baseline_with_rows_that_come_twice(kind):
+    was, now = turned(kind, OURS, lambda candidate, _: candidate + last(candidate, 20))
+    assert was is Outcome.INCONCLUSIVE
+    assert now is not Outcome.PASS
+
+
+@pytest.mark.xfail(strict=True, reason="rows of the other format are passed over without a word")
+@pytest.mark.parametrize("kind, foreign", [("csv", "torchtitan"), ("jsonl", "lingbot"), ("wandb", "openpi"),
+                                           ("torchtitan", "lingbot"), ("deepspeed bare", "deepspeed")])
+def test_the_baselines_log_in_another_format_before_the_candidates(kind, foreign):
+    was, now = turned(kind, 1.2 * NEAR, lambda candidate, _: mangling.log(foreign, OURS) + candidate)
+    assert was is Outcome.FAIL
+    assert now is not Outcome.PASS
+
+
+@pytest.mark.xfail(strict=True, reason="rounding looks like noise, and a difference must stand out of noise")
+@pytest.mark.parametrize("places, size", [(4, 1e-4), (3, 1e-3)])
+def test_a_difference_that_rounding_hides(places, size):
+    was, now = turned("csv", (1 + size) * NEAR, lambda candidate, _: mangling.rounded(candidate, places))
+    assert was is Outcome.FAIL
+    assert now is not Outcome.PASS
+
+
+@pytest.mark.xfail(strict=True, reason="positions are taken for steps: a lost row moves all that follow")
+def test_a_row_that_comes_twice_stands_in_for_one_that_is_lost():
+    flat = 2.0 + 1e-5 * T  # where the loss hardly moves, a shift by one row does not show
+    baseline, candidate = mangling.log(POSITIONS, flat), mangling.log(POSITIONS, flat[:-1] * 1.0001)
+    assert judge(POSITIONS, baseline, candidate).outcome is Outcome.INCONCLUSIVE
+    assert judge(POSITIONS, baseline, candidate + last(candidate, 1)).outcome is not Outcome.PASS
+
+
+@pytest.mark.xfail(strict=True, reason="positions are taken for steps: rows too many lie beyond the recipe's steps")
+def test_the_baselines_rows_before_those_of_a_run_that_failed():
+    was, now = turned(POSITIONS, 1.2 * NEAR, lambda candidate, baseline: baseline + candidate)
+    assert was is Outcome.FAIL
+    assert now is not Outcome.PASS
+
+
+@pytest.mark.xfail(strict=True, reason="seven digits are too few to call a log a copy")
+def test_a_copy_of_megatrons_log_with_other_line_ends():
+    was, now = turned("megatron", OURS, lambda candidate, _: candidate.replace(b"\n", b"\r\n"))
+    assert was is Outcome.INCONCLUSIVE
+    assert now is not Outcome.PASS
