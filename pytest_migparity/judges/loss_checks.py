@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from pytest_migparity.core.levels import LEVELS
-from pytest_migparity.core.limits import Floors, Limits, limit_for
+from pytest_migparity.core.limits import FLOOR_FACTOR, Floors, Limits, limit_for
 from pytest_migparity.core.verdict import Check, Note, State, note
 
 from .loss_departure import LEAST_POINTS, SHIPPED, Departure, Scale, span, window_of
@@ -19,6 +19,7 @@ from .traj_stats import CORRELATIONS, ORDER_STEPS, TAIL_POINTS, resolutions, sta
 SPECS = LEVELS["L5"].checks
 NEEDS = {"tail": TAIL_POINTS, "drift": TAIL_POINTS, "spearman": TAIL_POINTS, "order": LEAST_POINTS}
 LATE = 20.0
+LASTING = 1e-3  # tail and drift of good long runs without floors: 3.4e-4 and 6.1e-4 at most
 DETECTS = 1e-4  # `late` of a dense model just beyond its departure limit; digits blind that check at ten times it
 
 
@@ -114,17 +115,26 @@ def departure_check(figures: Departure | None, points: int, limits: Limits, floo
 
 
 def late(checks: tuple[Check, ...], departure: Check, pair: Aligned) -> tuple[Check, ...]:
-    """`checks`, those blocked that are beyond their limits in the long run only, where the departure is not beyond.
+    """`checks`, those blocked that part the sides in the long run only, where the departure is not beyond.
 
     Good pairs go on parting (facts/loss.md: over whole runs good and bad are much harder to tell apart): a check beyond
     its limit over the whole run and within it over the weighed first steps is no verdict. Up to LATE limits: of the
-    labelled good pairs none goes beyond twelve.
+    labelled good pairs none goes beyond twelve. Nor is it a pass where the run ends, or drifts, further apart than good
+    ones do that start alike (LASTING), since the departure has not weighed those steps.
     """
     if departure.state is State.VIOLATED or not pair.usable.any() or np.array_equal(window_of(pair), pair.usable):
         return checks
     early = statistics(head_of(pair, window_of(pair)))
-    return tuple(replace(check, blocked="loss-check-late") if _only_late(check, early[check.name]) else check
+    return tuple(replace(check, blocked="loss-check-late")
+                 if _only_late(check, early[check.name]) or _lasting(check, early[check.name]) else check
                  for check in checks)
+
+
+def _lasting(check: Check, early: float) -> bool:
+    if check.name not in ("tail", "drift") or check.limit is None or check.blocked:
+        return False
+    usual = max(LASTING, FLOOR_FACTOR * (check.limit.floor or 0.0))
+    return bool(early <= usual < check.value <= check.limit.effective)
 
 
 def _only_late(check: Check, early: float) -> bool:

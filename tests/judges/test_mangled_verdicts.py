@@ -92,6 +92,12 @@ GLUED = st.builds(lambda more, one, at: [*more[:at], one, *more[at:]], st.lists(
 SEEDS = st.integers(0, 2**40)
 
 
+def resumed(data):
+    """Does the file look like the log of a resumed run, without a doubt? Left out: see the tests of that below."""
+    found = codes(data)
+    return "read-resumed" in found and not DOUBTFUL.intersection(found)
+
+
 def holds_rows_of(data, candidate, baseline):
     """Is any line of the candidate, that the baseline does not have, still in it?"""
     own = set(candidate.splitlines()) - set(baseline.splitlines())
@@ -107,23 +113,19 @@ def with_a_third_run(judged, pair, names, foreign, seed):
     baseline, candidate = mangling.log(kind, ours), mangling.log(kind, theirs)
     assume(judge(kind, baseline, candidate, family).outcome is not Outcome.PASS)
     data = mangling.mangled(candidate, names, [mangling.log(kind, third), mangling.log(foreign, third)], seed)
-    assert judged(kind, baseline, data, family).outcome is not Outcome.PASS
+    assert judged(kind, baseline, data, family).outcome is not Outcome.PASS or resumed(data)
 
 
 def with_the_baseline(judged, pair, names, _, seed):
-    """Rows that get in are the baseline's own.
-
-    Left out: rows that look like a resume of the run (see the tests below), and a file without any row of the
-    candidate: nobody can tell whose that is.
+    """Rows that get in are the baseline's own. A file without any row of the candidate is left out: nobody can tell
+    whose it is.
     """
     kind, family, ours, theirs, _ = pair
     baseline, candidate = mangling.log(kind, ours), mangling.log(kind, theirs)
     assume(judge(kind, baseline, candidate, family).outcome is not Outcome.PASS)
     data = mangling.mangled(candidate, names, [baseline], seed)
-    if judged(kind, baseline, data, family).outcome is Outcome.PASS:
-        found = codes(data)
-        assert ("read-resumed" in found and not DOUBTFUL.intersection(found)) or not holds_rows_of(
-            data, candidate, baseline)
+    passed = judged(kind, baseline, data, family).outcome is Outcome.PASS
+    assert not passed or resumed(data) or not holds_rows_of(data, candidate, baseline)
 
 
 @given(pairs(), some(STEADY), st.sampled_from(NUMBERED), SEEDS)
@@ -152,10 +154,10 @@ def test_rounding_hides_no_difference_beyond_its_own_size(pair, places):
 @given(st.sampled_from(FULL_DIGITS), st.integers(0, 2**32 - 1), some(LAYOUT), SEEDS)
 @settings(QUIET, max_examples=150)
 def test_a_copy_of_the_baseline_stays_a_copy(kind, texture, names, seed):
-    """In logs of full digits, and where the copy does not look like a resumed run (see the test below)."""
+    """In logs of full digits, that is."""
     baseline = mangling.log(kind, curve(np.random.default_rng(texture)))
     data = mangling.mangled(baseline, names, [baseline], seed)
-    assert "read-resumed" in codes(data) or judge(kind, baseline, data).outcome is not Outcome.PASS
+    assert judge(kind, baseline, data).outcome is not Outcome.PASS or resumed(data)
 
 
 # --- the properties can fail
@@ -219,6 +221,19 @@ def test_a_copy_of_the_baseline_with_rows_that_come_twice(kind):
     assert now is not Outcome.PASS
 
 
+@pytest.mark.xfail(strict=True, reason="one row that goes back is taken for a resume, though the log does not go on from it")
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "mllog", "wandb", "megatron", "openpi"])
+def test_a_stray_row_in_the_place_of_a_nan(kind):
+    def stray(candidate, _):
+        lines = candidate.splitlines(keepends=True)
+        row = mangling.log(kind, 1.1 * OURS).splitlines(keepends=True)[-45]  # of a third run: 10 % off
+        return b"".join([*lines[:-3], row, *lines[-3:]])
+
+    was, now = turned(kind, np.where(T == 15, np.nan, NEAR), stray)
+    assert was is Outcome.FAIL
+    assert now is not Outcome.PASS
+
+
 @pytest.mark.xfail(strict=True, reason="rows of the other format are passed over without a word")
 @pytest.mark.parametrize("kind, foreign", [("csv", "torchtitan"), ("jsonl", "lingbot"), ("wandb", "openpi"),
                                            ("torchtitan", "lingbot"), ("deepspeed bare", "deepspeed")])
@@ -229,7 +244,7 @@ def test_the_baselines_log_in_another_format_before_the_candidates(kind, foreign
 
 
 @pytest.mark.xfail(strict=True, reason="rounding looks like noise, and a difference must stand out of noise")
-@pytest.mark.parametrize("places, size", [(4, 1e-4), (3, 1e-3)])
+@pytest.mark.parametrize("places, size", [(4, 1e-4), (3, 3e-4)])
 def test_a_difference_that_rounding_hides(places, size):
     was, now = turned("csv", (1 + size) * NEAR, lambda candidate, _: mangling.rounded(candidate, places))
     assert was is Outcome.FAIL

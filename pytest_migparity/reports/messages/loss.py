@@ -132,11 +132,11 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "因打印位数有限，已放宽 {checks} 的限值（舍入误差最大 {digits}）",
     ),
     "loss-check-doubt": ("between clear and beyond", "介于明确合格与明确超限之间"),
-    "loss-check-late": ("within its limit over the first steps only", "仅在起始若干步内未超限"),
+    "loss-check-late": ("as good pairs are over the first steps only", "仅在起始若干步内与正常对相当"),
     "loss-late": (
-        "clear over the first 100 steps and beyond the limit over the whole run: {checks}. Good runs part in the long run "
+        "like a good pair over the first 100 steps and not over the whole run: {checks}. Good runs part in the long run "
         "too: rerun the baseline as long and hand the reruns in as floors, or judge the first steps alone",
-        "前 100 步合格，但整程超限：{checks}。正常的两次运行在长程上也会分离：请将基线按同样步数重跑作为本底，或只判定起始若干步",
+        "前 100 步与正常对相当，但整程不是：{checks}。正常的两次运行在长程上也会分离：请将基线按同样步数重跑作为本底，或只判定起始若干步",
     ),
     "loss-intervals-agree": (
         "the sides log at different intervals (baseline {baseline}, candidate {candidate} steps); the steps that both log "
