@@ -2,10 +2,10 @@
 
     python benchmarks/fuzz_readers.py --inputs 200000
 
-Each input is a log of one format after one to three manglings (tests/mangling.py) and now and then a few words of other
-formats; it is read as what it looks like, or by a reader that is forced on it. A failure is any other exception, a
-read of more than 2 CPU seconds (no input is larger than 64 KiB), or a table that is none: it is printed, and the input
-is kept in a file. The same seed gives the same inputs. Exit code 1 where anything failed.
+Each input is a log of one format (tests/sample_logs.py) after one to three manglings (tests/mangling.py), now and then
+with a few words of other formats in it. It is read as what it looks like, or by a reader forced on it. A failure
+is any other exception, a read of more than 2 CPU seconds (no input is larger than 64 KiB), or a table that is none: it
+is printed, and the input is kept in a file. The same seed gives the same inputs. Exit code 1 where anything failed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import collections
 import json
+import logging
 import math
 import random
 import resource
@@ -22,12 +23,14 @@ import time
 import traceback
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import mangling
+from sample_logs import WRITERS, event_file, events, log
 
 from pytest_migparity.core.errors import UserError
 from pytest_migparity.core.evidence import Trajectory
@@ -49,28 +52,63 @@ TOKENS = (  # what the formats are told by, and what numbers and files may be
 )
 
 
+LINES = (  # lines that stand among the rows of a log
+    b"{'eval_loss': 0.45, 'eval_runtime': 3.5, 'epoch': 0.4}", b"{'train_runtime': 100.5, 'train_loss': 0.5}",
+    b"{'loss': 0.5, 'loss': 0.25, 'epoch': 0.4}", b'{"step": 4, "eval_loss": 9.0}', b'{"loss": 2.0}',
+    b'{"step": 4, "step": 5, "loss": 2.0}', b'{"step": null, "loss": {"a": 1}, "done": true}',
+    b"[titan] - root - INFO - validate step:  5  loss:  9.9000", b'"Step","Run - train/loss","b - train/loss"',
+    b"run_id,experiment_name,loss", b"Step,loss,LOSS", b"step,train_loss,training loss", b"# comment",
+    b':::MLLOG {"key": "eval_loss", "value": 9.5, "metadata": {"samples_count": 160}}',
+    b':::MLLOG {"key": "train_loss", "value": "x", "metadata": [1]}', b"OVERFLOW! Rank 0 Skipping step.",
+    b"loss: 0.5, ppl: 3.0", b"[Rank 0] step=0, skipped=0, lr=[], mom=[]", b"logging_steps=10, logging_first_step=True",
+    b"  Total optimization steps = 1,000", b"Continuing training from global step 500", b"'log_freq': 10,",
+    b"<!DOCTYPE html>", b"version https://git-lfs.github.com/spec/v1", b"\x89PNG", b"PK\x03\x04",
+)
+DOCUMENTS = (  # whole files
+    b'{"log_history": []}', b'{"log_history": 3}', b'{"log_history": [3], "logging_steps": 5}',
+    b'{"log_history": [{"step": 5, "loss": null, "eval_loss": 3}, {"step": 5, "loss": 2.5, "mode": "x", "a": [1]}, '
+    b'{"step": 5, "eval_loss": 2.5}, {"step": 5, "train_runtime": 9}], "logging_steps": 5}',
+    b'step;loss;lr\n1;"2,5";1e-4\n2;"2,25";1e-4\n', b"step,loss\n1,5\n2\n",
+    b'"step","loss"\n"1","1,234.5"\n"2","1,233"\n',
+    b"run_id,experiment_name,loss\na,b,2.5\n",
+)
+
+
 def samples() -> list[bytes]:
-    """Logs of every format: a short one, one with odd values, one of several hundred rows."""
-    found = []
-    for kind in mangling.WRITERS:
+    """Logs of every format: a short one, one with odd values, one of several hundred rows; and odd documents."""
+    found = list(DOCUMENTS)
+    for kind in WRITERS:
         draw = random.Random(kind)
-        found.append(mangling.log(kind, [draw.uniform(0.1, 9) for _ in range(8)]))
-        found.append(mangling.log(kind, [2.0, math.nan, 0.0, -1.0, math.inf, 1e-300, 1e300, 1e-5, 2.0]))
-        found.append(mangling.log(kind, [3 / (1 + number / 50) for number in range(200)]))
+        found.append(log(kind, [draw.uniform(0.1, 9) for _ in range(8)]))
+        found.append(log(kind, [2.0, math.nan, 0.0, -1.0, math.inf, 1e-300, 1e300, 1e-5, 2.0]))
+        found.append(log(kind, [3 / (1 + number / 50) for number in range(200)]))
     return found
 
 
-def an_input(logs: list[bytes], events: bytes, draw: random.Random) -> tuple[bytes, str | None]:
+def an_input(logs: list[bytes], draw: random.Random) -> tuple[bytes, str | None]:
     """(bytes, format that is forced on them or None)."""
     if draw.random() < TENSORBOARD_SHARE:
-        names = draw.choices(("truncate", "flip", "splice", "stretch"), k=draw.randint(1, 3))
-        return mangling.mangled(events, names, logs, draw.getrandbits(40)), draw.choice((None, TENSORBOARD))
+        return an_event_file(logs, draw)[: mangling.MOST], draw.choice((None, TENSORBOARD))
     names = draw.choices(list(mangling.MANGLINGS), k=draw.randint(1, 3))
-    data = mangling.mangled(draw.choice(logs), names, [*logs, events], draw.getrandbits(40))
+    data = mangling.mangled(draw.choice(logs), names, logs, draw.getrandbits(40))
     for _ in range(draw.choice((0, 0, 0, 1, 4))):
         at = draw.randint(0, len(data))
-        data = data[:at] + draw.choice(TOKENS) + data[at + draw.choice((0, 0, 1, 5)):]
+        if draw.random() < 0.5:
+            at = draw.choice((0, data.find(b"\n", at) + 1))
+            data = data[:at] + draw.choice(LINES) + b"\n" + data[at:]
+        else:
+            data = data[:at] + draw.choice(TOKENS) + data[at + draw.choice((0, 0, 1, 5)):]
     return data[: mangling.MOST], draw.choice(list(builtin())) if draw.random() < FORCED else None
+
+
+def an_event_file(logs: list[bytes], draw: random.Random) -> bytes:
+    """TensorBoard's events, mangled one by one inside sound records, or the file as a whole."""
+    names = draw.choices(("truncate", "flip", "splice", "stretch"), k=draw.randint(1, 3))
+    records = events([(step, draw.choice((3.0 / step, math.nan, -1.0))) for step in range(1, 6)])
+    if draw.random() < 0.5:
+        return mangling.mangled(event_file(records), names, logs, draw.getrandbits(40))
+    return event_file(mangling.mangled(record, names, logs, draw.getrandbits(40)) if draw.random() < 0.3 else record
+                      for record in records)
 
 
 def refuse_no_table(table: Trajectory) -> None:
@@ -103,16 +141,15 @@ def read(data: bytes, format: str | None) -> tuple[str, str]:
     return "Reading", reading.format
 
 
-def fuzz(inputs: int, seed: int, keep: Path) -> dict[str, object]:
+def fuzz(inputs: int, seed: int, keep: Path) -> dict[str, Any]:
     """Read so many inputs; the figures. Inputs that fail are written to `keep`."""
     draw, logs = random.Random(seed), samples()
-    events = mangling.log(TENSORBOARD, [3.0, 2.5, 2.0, math.nan, 1.5])
     outcomes: collections.Counter[str] = collections.Counter()
     formats: collections.Counter[str] = collections.Counter()
     failures: list[str] = []
     slowest, before = (0.0, ""), 0
     for number in range(inputs):
-        data, format = an_input(logs, events, draw)
+        data, format = an_input(logs, draw)
         start, failed = time.process_time(), ""
         try:
             outcome, read_as = read(data, format)
@@ -145,6 +182,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="folder for inputs that fail; a new one if not given")
     parser.add_argument("--json", action="store_true", help="one line of JSON")
     arguments = parser.parse_args()
+    logging.getLogger("tensorboard").setLevel(logging.ERROR)  # it remarks on every odd event
     keep = arguments.keep or Path(tempfile.mkdtemp(prefix="migparity-fuzz-"))
     keep.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()

@@ -32,3 +32,17 @@ def test_read_logs_prints_its_figures():
     for each in figures.values():
         assert {"ratio", "reader_seconds", "peer_seconds", "reader_mb", "peer_mb"} <= each.keys()
         assert each["ratio"] > 0
+
+
+@pytest.mark.slow
+def test_fuzz_readers_prints_its_figures():
+    script = REPO / "benchmarks" / "fuzz_readers.py"
+    if not script.is_file():
+        pytest.skip("not a source checkout")
+    runs = [subprocess.run([sys.executable, str(script), "--json", "--inputs", "150", "--seed", "7"], capture_output=True,
+                           text=True, check=True) for _ in range(2)]
+    first, again = (json.loads(done.stdout) for done in runs)
+    assert first["inputs"] == sum(first["outcomes"].values()) == 150
+    assert first["failures"] == []
+    assert {"slowest_s", "slowest", "grown_mb", "seconds"} <= first.keys()
+    assert [again[name] for name in ("outcomes", "formats")] == [first[name] for name in ("outcomes", "formats")]

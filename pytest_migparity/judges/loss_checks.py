@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from pytest_migparity.core.levels import LEVELS
-from pytest_migparity.core.limits import FLOOR_FACTOR, Floors, Limits, limit_for
+from pytest_migparity.core.limits import FLOOR_FACTOR, Floors, Limit, Limits, limit_for
 from pytest_migparity.core.verdict import Check, Note, State, note
 
-from .loss_departure import LEAST_POINTS, SHIPPED, Departure, Scale, span, window_of
+from .loss_departure import LEAST_POINTS, SHIPPED, Departure, Scale, hidden, known, pooled, span, window_of
 from .loss_growth import Growth
 from .traj_align import Aligned, Series, head_missing, head_of
 from .traj_stats import CORRELATIONS, ORDER_STEPS, TAIL_POINTS, resolutions, statistics
@@ -106,12 +106,24 @@ def departure_check(figures: Departure | None, points: int, limits: Limits, floo
     if wild is not None:
         return (Check(spec.name, low, limit, spec.unit, blocked="loss-check-chaos"),
                 [note("loss-chaos", doubling=wild.doubling, departure=low)])
+    under = hidden(figures, family, floors, scale)
+    if high <= clear and under > limit.declared:
+        return (Check(spec.name, high, limit, spec.unit, blocked="loss-check-doubt"),
+                [note("loss-departure-hidden", departure=high, under=under)])
+    notes = _digits_of(figures, limit, floors, family, scale)
     if low > limit.declared or high <= clear or limit.blind:
-        return Check(spec.name, low if low > limit.declared else high, limit, spec.unit), []
-    known = family in scale.references
+        return Check(spec.name, low if low > limit.declared else high, limit, spec.unit), notes
+    code = "loss-departure-doubt" if family in scale.references else "loss-departure-family"
     return (Check(spec.name, high, limit, spec.unit, blocked="loss-check-doubt"),
-            [note("loss-departure-doubt" if known else "loss-departure-family", low=low, high=high, clear=clear,
-                  beyond=limit.declared)])
+            [note(code, low=low, high=high, clear=clear, beyond=limit.declared)])
+
+
+def _digits_of(figures: Departure, limit: Limit, floors: Floors, family: str | None, scale: Scale) -> list[Note]:
+    """What the printed digits take from the departure: all of it, or what lies below them."""
+    if limit.blind:
+        return [note("loss-digits-blind", checks="departure", digits=figures.digits)]
+    usual = min(pooled(floors, "late", scale.references[name].late) for name in known(family, scale))
+    return [note("loss-departure-digits", digits=figures.digits)] if figures.digits > 10**usual else []
 
 
 def late(checks: tuple[Check, ...], departure: Check, pair: Aligned) -> tuple[Check, ...]:

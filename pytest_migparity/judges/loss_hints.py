@@ -26,6 +26,7 @@ EQUAL_START = 2e-5  # another vendor's chip: 5e-6 at 95 %
 OTHER_STREAM = (1e-3, 2e-2)  # step 0 of the same model under another random stream: 2.5e-3, 7.6e-3 at 95 %
 GROWS = 10.0
 NEAR = 2  # logged points between a resume or a change of the learning rate and the divergence it explains
+GROWTH = {"constant": "hint-growth-constant", "linear": "hint-growth-linear", "exponential": "hint-growth-exponential"}
 KINK = 0.05  # the learning rate's slope changes by more than this share of its peak per step: the end of a warm-up
 
 
@@ -101,7 +102,7 @@ def _start(pair: Aligned, step0: float, order: float | None) -> list[Note]:
     d = np.abs(pair.d[pair.usable])
     step, peak = pair.step[pair.usable], int(np.argmax(d))
     shape = growth_of(pair, int(step[0]))
-    growth = [] if shape is None else [note(f"hint-growth-{shape.shape}", doubling=shape.doubling)]
+    growth = [] if shape is None else [note(GROWTH[shape.shape], doubling=shape.doubling)]
     if float(d[d.size // 2:].mean()) <= GROWS * step0:
         return growth
     return [note("hint-optimizer", peak=float(d[peak]), step=int(step[peak]),

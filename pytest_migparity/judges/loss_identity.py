@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 FULL_PRECISION = 1e-7  # one unit in the last place, relative to the loss: 8 significant digits or more
 EQUAL_STEPS = 20
 EQUAL_SHARE = 0.5
+CLOCK = re.compile(r"time|elapsed|throughput|tflop|_per_sec|tps", re.IGNORECASE)
 GLUED = 10  # rows in a row: two devices agree to the last digit at 3 of 100 steps at most
 
 
@@ -31,14 +33,15 @@ def identity_notes(baseline: Recorded[Trajectory], candidate: Recorded[Trajector
 
     The same device again is a fair question to `migparity difftraj`, and a run that repeats itself to the bit answers
     it with a pass, if the logs show that it ran twice: another column (a step's time, a gradient norm) that differs
-    where the losses do not, or rows of a run before a resume that only one log has. Which devices ran is L0's question.
-    Two bare columns of equal losses show nothing of the kind, and a migration must not pass on them: INCONCLUSIVE. This
+    where the losses do not, or a resume whose steps had other losses before. Which devices ran is L0's question. Two
+    bare columns of equal losses show nothing of the kind, and a migration must not pass on them: INCONCLUSIVE. This
     finds mistakes (a copy, a log that goes on from the other side's), not forgeries.
 
     A stretch of equal rows in logs that otherwise differ is part of one pasted into the other. It may be the start: two
     logs of one run up to a resume. Then say where they go on from one checkpoint (first_step).
 
-    Fewer digits can be equal honestly: a remark. A rehearsal runs both sides on one machine, repeatable by design, and
+    Fewer digits can be equal honestly: a remark, unless a clock is equal too. Step times that agree to the last digit
+    are one run's, whatever its losses say. A rehearsal runs both sides on one machine, repeatable by design, and
     is never taken for the model's verdict: a remark too.
     """
     rehearsed = baseline.witness.producer == candidate.witness.producer == "rehearsal"
@@ -49,6 +52,8 @@ def identity_notes(baseline: Recorded[Trajectory], candidate: Recorded[Trajector
         equal = pair.usable & (np.abs(pair.candidate - pair.baseline) <= (pair.quantum_a + pair.quantum_b) / 2)
         fine = np.maximum(pair.quantum_a / pair.baseline, pair.quantum_b / pair.candidate) <= FULL_PRECISION
     many = int(np.count_nonzero(equal & fine))
+    if not rehearsed and (clock := _one_clock(baseline.table, candidate.table)):
+        return [note("loss-one-clock", column=clock)], []
     copied = many >= EQUAL_STEPS and many > EQUAL_SHARE * np.count_nonzero(pair.usable)
     if copied and not rehearsed and not _two_runs(baseline, candidate, pair, equal & fine):
         return [note("loss-copied", count=many, steps=int(np.count_nonzero(pair.usable)))], []
@@ -58,6 +63,19 @@ def identity_notes(baseline: Recorded[Trajectory], candidate: Recorded[Trajector
         return [note("loss-glued", count=glued[1] - glued[0] + 1, steps=f"{first}-{last}")], []
     exact = pair.usable.any() and bool(np.array_equal(pair.baseline[pair.usable], pair.candidate[pair.usable]))
     return [], [note("loss-identical", steps=int(pair.usable.sum()))] if exact else []
+
+
+def _one_clock(baseline: Trajectory, candidate: Trajectory) -> str:
+    """The column of times that both logs share to the last digit at 20 steps or more; empty where none is."""
+    for column in baseline.columns.keys() & candidate.columns.keys():
+        a, b = series_of(baseline, column), series_of(candidate, column)
+        if not CLOCK.search(column) or a is None or b is None:
+            continue
+        _, i, j = np.intersect1d(a.step, b.step, assume_unique=True, return_indices=True)
+        if (i.size >= EQUAL_STEPS and np.array_equal(a.loss[i], b.loss[j])
+                and np.unique(a.loss[i]).size > EQUAL_SHARE * i.size):
+            return column
+    return ""
 
 
 def _longest(equal: Mask) -> tuple[int, int] | None:
@@ -71,8 +89,11 @@ def _longest(equal: Mask) -> tuple[int, int] | None:
 
 
 def _two_runs(baseline: Recorded[Trajectory], candidate: Recorded[Trajectory], pair: Aligned, equal: Mask) -> bool:
-    """Does anything in the two logs, where their losses are equal, show that two runs wrote them?"""
-    if _history(baseline) != _history(candidate):
+    """Does anything in the two logs, where their losses are equal, show that two runs wrote them?
+
+    Another column that differs there, or steps of a run before a resume whose losses one log alone has.
+    """
+    if _before_resume(baseline) != _before_resume(candidate):
         return True
     steps = pair.step[equal]
     for column in baseline.table.columns.keys() & candidate.table.columns.keys() - {"loss"}:
@@ -88,7 +109,7 @@ def _two_runs(baseline: Recorded[Trajectory], candidate: Recorded[Trajectory], p
     return False
 
 
-def _history(run: Recorded[Trajectory]) -> list[list[str | int | float | bool]]:
-    """The restarts of a log: where it went back, and how many rows were overwritten."""
-    return [[item.params[key] for key in sorted(item.params) if key != "file"]
-            for item in run.repairs if item.code == "read-resumed"]
+def _before_resume(run: Recorded[Trajectory]) -> float:
+    """How far the losses that a resume replaced are from those that replaced them; 0 where none were."""
+    return max((float(item.params.get("apart", 0.0)) for item in run.repairs if item.code == "read-resumed"),
+               default=0.0)

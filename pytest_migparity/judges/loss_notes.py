@@ -10,7 +10,8 @@ from pytest_migparity.core.verdict import Note, note
 from .traj_align import Aligned, Series, constant_shift, ranges
 
 SAME_MEAN = 1e-3  # mean |d| of good pairs ends about here (facts/loss.md: 8.5e-4 at 95 % of another vendor's)
-DOUBTFUL = frozenset({"read-chart-grouped", "read-repeat-differs", "read-value-twice"})
+DOUBTFUL = frozenset({"read-chart-grouped", "read-repeat-differs", "read-resume-differs", "read-steps-are-positions",
+                      "read-two-formats", "read-value-twice"})
 
 
 def doubtful(notes: list[Note]) -> bool:

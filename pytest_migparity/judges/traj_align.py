@@ -190,13 +190,18 @@ def _holes(points: Ints, stride: int) -> tuple[Ints, int]:
 def head_missing(a: Series, b: Series, first: int | None = None) -> bool:
     """Is the first step that both sides should have absent? A log starts at 0, at 1, or at its first interval.
 
-    Runs that go on from one checkpoint start at `first`, or within an interval from there.
+    Runs that go on from one checkpoint start at `first`, or within an interval from there; of two intervals the wider
+    one's first step is the first that both have.
     """
     a, b = a.within(first, None), b.within(first, None)
-    if not a.step.size or not b.step.size or a.step[0] != b.step[0]:
+    if not a.step.size or not b.step.size:
+        return True
+    asked = _asked(a, b)
+    starts = [asked[np.isin(asked, side.step)] for side in (a, b)]
+    if not all(start.size for start in starts) or starts[0][0] != starts[1][0]:
         return True
     interval = max(1, a.interval, b.interval)
-    return int(a.step[0]) > (interval if first is None else first + interval - 1)
+    return int(starts[0][0]) > (interval if first is None else first + interval - 1)
 
 
 def constant_shift(a: Series, b: Series) -> int:

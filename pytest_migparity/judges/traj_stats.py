@@ -14,16 +14,17 @@ import numpy as np
 from pytest_migparity.core.evidence import Trajectory
 from pytest_migparity.core.limits import Floor, Floors
 
-from .loss_departure import LEAST_POINTS, Departure, departure_of, geometric_mean
+from .loss_departure import LEAST, LEAST_POINTS, Departure, departure_of, geometric_mean, window_of
 from .traj_align import Aligned, align, series_of
 
 if TYPE_CHECKING:
     from pytest_migparity.core.evidence import Floats
 
-NAMES = ("step0", "first3", "final", "mean", "tail", "drift", "spearman", "order")
+NAMES = ("step0", "first3", "spike", "final", "mean", "tail", "drift", "spearman", "order")
 CORRELATIONS = ("spearman", "order")
 TAIL_SHARE = 0.1
 TAIL_POINTS = 3
+SPIKES = 30.0
 ORDER_STEPS = 20  # fewer first differences say little: at n = 20 the null's standard deviation is still .24
 
 
@@ -68,6 +69,7 @@ def statistics(pair: Aligned) -> dict[str, float]:
         return figures
     figures["step0"] = float(size[0]) if kept[0] else float("nan")
     figures["first3"] = float(size[:3].max())
+    figures["spike"] = spike(pair)
     figures["final"] = float(size[-1]) if kept[-1] else float("nan")
     figures["mean"] = float(size.mean())
     if size.size >= TAIL_POINTS:
@@ -79,6 +81,18 @@ def statistics(pair: Aligned) -> dict[str, float]:
     if a.size >= LEAST_POINTS:
         figures["order"] = spearman(np.diff(np.log(a)), np.diff(np.log(b)))
     return figures
+
+
+def spike(pair: Aligned) -> float:
+    """The largest |d| of the weighed steps where it is beyond 30 medians of |d|, else 0: odd rows among good ones.
+
+    After them the sides agree again: where the last row is such a one the difference grew, which is no spike. Good
+    pairs have such rows below 1e-3 only. A median below what rounding leaves counts as that.
+    """
+    kept = window_of(pair) | pair.broken if pair.usable.any() else pair.broken
+    size, digits = np.abs(pair.d[kept]), pair.digits[kept]
+    usual = max(float(np.median(size)), float(digits.mean()) / 3, LEAST)
+    return float(size.max()) if size.max() > SPIKES * usual >= size[-1] else 0.0
 
 
 def resolutions(pair: Aligned) -> dict[str, float]:
@@ -98,6 +112,7 @@ def resolutions(pair: Aligned) -> dict[str, float]:
         return figures
     figures["step0"], figures["final"] = float(digits[0]), float(digits[-1])
     figures["first3"], figures["mean"] = float(digits[:3].max()), float(digits.mean())
+    figures["spike"] = float(digits.max())
     if digits.size >= TAIL_POINTS:
         figures["tail"] = float(digits[-tail_points(digits.size):].mean())
         weights = np.abs(slope_weights(pair.step[kept].astype(np.float64)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_migparity.core.evidence import Trajectory
 from pytest_migparity.core.verdict import Note
@@ -26,6 +26,12 @@ class Reading:
     repairs: tuple[Note, ...] = ()
     repaired: int = 0
     dropped: int = 0
+
+
+    def doubting(self, doubt: Note) -> Reading:
+        """The same reading with one more note."""
+        return replace(self, repairs=(*self.repairs, doubt), report=replace(
+            self.report, notes=(*self.report.notes, doubt)))
 
 
 def reading_of(rows: Rows, format: str, encoding: str, *, column: str, step_offset: int,

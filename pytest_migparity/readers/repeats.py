@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from pytest_migparity.core.evidence import Ints
 
+STRAYS = 100
+RESUMED_APART = 0.05
 LOGGED_ONCE = 0.05  # a resumed log prints most steps once; below this share the whole log is there twice
 
 
@@ -39,8 +41,10 @@ def last_of_each(step: Ints, cells: Cells, name: str) -> Kept:
 
     After a resume a log holds the later steps of the earlier run, then repeats them (casebook C98). Where the resumed
     run ended earlier than the first one, the rows beyond its end belong to a run that was given up: dropped too.
-    Nothing says which value counts where a step comes twice in a row with two values (ranks), or where the whole log is
-    there twice (two runs, or ranks in blocks): `read-repeat-differs`, on which no judge relies.
+    Nothing says which value counts where a step comes twice in a row with two values (ranks), where the whole log is
+    there twice (two runs, or ranks in blocks), or where one row goes back and the log does not go on from it:
+    `read-repeat-differs`, on which no judge relies. Nor on a resume whose steps have other losses than before, by more
+    than 5 %: it did not go on from that run (`read-resume-differs`).
     """
     if step.size < 2 or bool(np.all(np.diff(step) > 0)):
         return Kept(np.arange(step.size))
@@ -63,9 +67,14 @@ def last_of_each(step: Ints, cells: Cells, name: str) -> Kept:
     if not differ.size and once <= LOGGED_ONCE * np.count_nonzero(last):
         pairs = np.flatnonzero(~last[:-1])
         differ = order[pairs][_differ(cells, order[pairs], order[pairs + 1])]
+    if not differ.size:
+        differ = _strays(step, cells, back)
+    apart = _apart(step, cells, order, last) if back.size and not differ.size else 0.0
+    if apart > RESUMED_APART:
+        notes.append(note("read-resume-differs", file=name, apart=apart))
     if back.size:
         notes.append(note("read-resumed", file=name, restarts=int(back.size), step=int(step[back[0]]),
-                          rows=repeated - int(same.size)))
+                          rows=repeated - int(same.size), apart=apart))
     if gone:
         notes.append(note("read-stale-rows", file=name, rows=gone, step=int(step[back[-1]:].max())))
     if same.size:
@@ -76,6 +85,26 @@ def last_of_each(step: Ints, cells: Cells, name: str) -> Kept:
         return Kept(keep, notes, repeated + gone, merged=repeated)
     joints = tuple(np.intersect1d(step[back], step[keep]).tolist())
     return Kept(keep, notes, repeated + gone, joints, int(np.setdiff1d(same, differ).size))
+
+
+def _strays(step: Ints, cells: Cells, back: Ints) -> Ints:
+    """Rows that go back alone: the next stands beyond where the log was, and an earlier row of their step differs."""
+    inner = back[back < step.size - 1]
+    alone = inner[step[inner + 1] > step[inner - 1]]
+    found = []
+    for row in alone[:STRAYS].tolist():
+        before = np.flatnonzero(step[:row] == step[row])
+        if before.size and _differ(cells, before[-1:], np.array([row]))[0]:
+            found.append(row)
+    return np.array(found, dtype=np.int64)
+
+
+def _apart(step: Ints, cells: Cells, order: Ints, last: NDArray[np.bool_]) -> float:
+    """The median of |ln| of what a step printed before a resume and after it; 0 where nothing finite repeats."""
+    pairs = np.flatnonzero(~last[:-1])
+    a, b = cells.value[order[pairs]], cells.value[order[pairs + 1]]
+    good = np.isfinite(a) & np.isfinite(b) & (a > 0) & (b > 0)
+    return float(np.median(np.abs(np.log(b[good]) - np.log(a[good])))) if good.any() else 0.0
 
 
 def _every_rank(step: Ints) -> bool:

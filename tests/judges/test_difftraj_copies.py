@@ -71,8 +71,10 @@ def test_a_rerun_that_repeats_every_bit_passes_where_its_log_shows_that_it_ran(a
 
 
 def test_a_resumed_run_shows_that_it_ran():
-    """Casebook C98: the overwritten rows are another run's."""
-    assert judge(log(), log([loss * 1.3 for loss in CURVE[:40]]) + log()).outcome is Outcome.PASS
+    """Casebook C98: the overwritten rows are another run's. Equal ones show nothing, far ones that it did not go on."""
+    assert judge(log(), log([loss * 1.003 for loss in CURVE[:40]]) + log()).outcome is Outcome.PASS
+    assert judge(log(), log(CURVE[:40]) + log()).outcome is Outcome.INCONCLUSIVE
+    assert judge(log(), log([loss * 1.3 for loss in CURVE[:40]]) + log()).outcome is Outcome.INCONCLUSIVE
 
 
 def test_another_devices_log_is_no_copy():

@@ -86,7 +86,7 @@ def test_a_declared_limit_stands_for_both_where_it_is_the_stricter():
     """1.5: beyond it fails at once, however far away `clear` is."""
     strict = LIMITS | {"departure": Declared(1.5, "marker")}
     assert on_paper(Scale(ONE, 2.3, 2.4), limits=strict, family="dense").outcome is Outcome.FAIL
-    assert on_paper(Scale(ONE, 2.3, 2.4), limits=strict | {"departure": Declared(2.25, "marker")},
+    assert on_paper(Scale(ONE, 2.3, 2.4), limits=strict | {"departure": Declared(2.26, "marker")},
                     family="dense").outcome is Outcome.PASS
 
 
@@ -138,13 +138,11 @@ def test_a_steady_offset_of_half_a_thousandth_is_beyond_every_family():
     assert set(outcomes(np.full(100, 5e-4)).values()) == {Outcome.FAIL}
 
 
-@pytest.mark.xfail(strict=True, reason="one row raises `jump`, a standard deviation, whose 5/2 power then hides the rest")
 def test_one_odd_row_more_never_turns_a_steady_offset_green():
     """5e-4 at every step fails; the same and one row 1.8e-2 apart (within every single limit) differs more, not less."""
     assert Outcome.PASS not in outcomes(5e-4 + 1.8e-2 * (HUNDRED == 50)).values()
 
 
-@pytest.mark.xfail(strict=True, reason="no check looks at a single row after the third: 0.69 in one of 100 is a mean of 6.9e-3")
 def test_a_row_of_twice_the_loss_is_no_pass():
     assert Outcome.PASS not in outcomes(1e-7 * np.sin(7.7 * HUNDRED) + np.log(2.0) * (HUNDRED == 50)).values()
 
@@ -245,7 +243,7 @@ def test_two_floors_or_more_tighten_the_first_step(first, floor, pairs, limit):
     floors = Floors({} if floor is None else {"step0": Floor(floor, "reruns", pairs + 1, pairs)})
     finding = judge(table(PAPER), table(loss), LENIENT, floors, family="dense")
     assert finding.outcome is (Outcome.FAIL if first > limit else Outcome.PASS)
-    assert violated(finding) == ({"step0"} if first > limit else set())
+    assert violated(finding) == ({"step0"} if first > limit else set()) | ({"spike"} if first > 1e-3 else set())
 
 
 # --- zeros in the gradient
@@ -280,7 +278,6 @@ def test_digits_that_leave_no_room_are_no_pass(last, decimals, family):
     assert departure(finding).state is State.BLIND
 
 
-@pytest.mark.xfail(strict=True, reason="no note says that the departure is blind for its digits, where no other check is")
 def test_a_blind_departure_says_why():
     assert "departure" in [name for item in judge(falling(0.5, 2), falling(0.5, 2), family="dense").notes
                            if item.code == "loss-digits-blind" for name in item.params["checks"].split(", ")]

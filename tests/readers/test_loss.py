@@ -204,14 +204,37 @@ def test_two_ranks_glued_on_one_line():
 
 
 def test_a_resume_keeps_the_last_occurrence():
-    reading = read("step,loss\n1,4.0\n2,3.0\n3,9.0\n2,2.5\n3,2.0\n4,1.0\n")
-    assert losses(reading) == [4.0, 2.5, 2.0, 1.0]
+    reading = read("step,loss\n1,4.0\n2,3.0\n3,2.0\n2,3.01\n3,2.02\n4,1.0\n")
+    assert losses(reading) == [4.0, 3.01, 2.02, 1.0]
     assert reading.dropped == 2
-    assert dict(reading.repairs[0].params) == {"file": "run/log", "restarts": 1, "step": 2, "rows": 2}
+    apart = (math.log(3.01 / 3) + math.log(2.02 / 2)) / 2
+    assert dict(reading.repairs[0].params) == {"file": "run/log", "restarts": 1, "step": 2, "rows": 2,
+                                               "apart": pytest.approx(apart)}
+
+
+def test_a_resume_that_does_not_go_on_from_its_run_is_said():
+    """Steps 2 and 3 have 3.0 and 9.0 before the resume and 2.5 and 2.0 after it: the median of |ln| is (.18 + 1.50) / 2."""
+    reading = read("step,loss\n1,4.0\n2,3.0\n3,9.0\n2,2.5\n3,2.0\n4,1.0\n")
+    assert codes(reading) == ["read-resume-differs", "read-resumed"]
+    assert reading.repairs[0].params["apart"] == pytest.approx((math.log(3 / 2.5) + math.log(9 / 2)) / 2)
+
+
+def test_one_row_that_goes_back_alone_is_no_resume():
+    """A row of step 2 between steps 4 and 5, with another loss than step 2 had: nothing goes on from it."""
+    reading = read("step,loss\n1,4.0\n2,3.0\n3,2.0\n4,1.9\n2,3.5\n5,1.8\n6,1.7\n")
+    assert "read-repeat-differs" in codes(reading)
+
+
+def test_a_log_of_another_format_in_the_same_file_is_said():
+    lingbot = "".join(f"Step {k}/9, Epoch 1, Loss {2.0 / k:.4f}, LR 1.00e-04\n" for k in range(1, 6))
+    mixed = lingbot + "".join(f'{{"step": {k}, "loss": {3.0 / k}}}\n' for k in range(1, 6))
+    assert "read-two-formats" in codes(read(mixed))
+    same = lingbot + "".join(f'{{"step": {k}, "loss": {2.0 / k}}}\n' for k in range(1, 6))
+    assert "read-two-formats" not in codes(read(same))
 
 
 def test_rows_beyond_a_resumed_run_that_ended_early_are_stale():
-    reading = read("step,loss\n1,4.0\n2,3.0\n3,9.0\n4,9.5\n2,2.5\n3,2.0\n")
+    reading = read("step,loss\n1,4.0\n2,3.0\n3,2.0\n4,1.9\n2,3.01\n3,2.01\n")
     assert steps(reading) == [1, 2, 3]
     assert reading.dropped == 3
     assert codes(reading) == ["read-resumed", "read-stale-rows"]

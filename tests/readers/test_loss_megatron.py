@@ -22,7 +22,7 @@ def test_mindspeed_llm_with_padded_counts_and_tokens():
     assert reading.format == "megatron"
     assert (reading.table.step.tolist(), reading.table.loss.tolist()) == ([1, 2, 2000], [1.304194, 1.25, 0.95])
     columns = reading.table.columns
-    assert columns["consumed_tokens"].tolist() == [32768, 65536, 65536000]
+    assert columns["tokens"].tolist() == [32768, 65536, 65536000]
     assert columns["lr"].tolist() == [9.999994e-06] * 3
     assert columns["grad_norm"].tolist() == [8.515] * 3
     assert reading.table.quantum["loss"][0] == pytest.approx(1e-6)

@@ -7,8 +7,9 @@ from string import Formatter
 import pytest
 
 import pytest_migparity
-from pytest_migparity.reports.messages.loss import MESSAGES
+from pytest_migparity.reports.messages import loss, reading
 
+MESSAGES = {**loss.MESSAGES, **reading.MESSAGES}
 ROOT = Path(pytest_migparity.__file__).parent
 SOURCES = [ROOT / "judges" / "difftraj.py", *(ROOT / "judges").glob("loss*.py"), *(ROOT / "judges").glob("traj*.py"),
            *(ROOT / "readers").glob("*.py")]

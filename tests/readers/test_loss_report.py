@@ -57,7 +57,7 @@ def test_every_note_of_a_reader_is_either_counted_or_a_remark():
         "read-ansi", "read-bom", "read-encoding", "read-wide-digits", "read-torn-text", "read-unsorted",
         "read-repeat-differs", "read-value-twice", "read-steps-are-positions", "read-steps-from-bar",
         "read-steps-from-logging", "read-steps-from-engine", "read-step-is", "read-overflow", "read-chart-grouped",
-        "read-chart-sampled"}
+        "read-chart-sampled", "read-resume-differs", "read-two-formats"}
     source = "".join(path.read_text("utf-8") for path in (Path(pytest_migparity.__file__).parent / "readers").glob("*.py"))
     assert set(re.findall(r'"(read-[a-z-]+)"', source)) == remarks | set(DROPPED) | set(REPAIRED)
 
@@ -115,9 +115,9 @@ def test_readlog_prints_one_screen(log, monkeypatch, capsys):
     assert out.splitlines()[:5] == [
         f"{log} · megatron · UTF-8", "  rows: 100 kept, 0 dropped, 0 repaired, 0 merged",
         "  steps: 1 to 100, as a rule every 1", "  series: loss",
-        "  last printed place: loss 1e-04, consumed_samples 1e+00, grad_norm 1e-03"]
+        "  last printed place: loss 1e-04, samples 1e+00, grad_norm 1e-03"]
     assert [line.split() for line in out.splitlines()[6:]] == [
-        ["step", "loss", "consumed_samples", "grad_norm"], ["1", "2.01", "8", "12.5"], ["2", "2.02", "8", "12.5"],
+        ["step", "loss", "samples", "grad_norm"], ["1", "2.01", "8", "12.5"], ["2", "2.02", "8", "12.5"],
         ["3", "2.03", "8", "12.5"], ["..."], ["98", "2.98", "8", "12.5"], ["99", "2.99", "8", "12.5"],
         ["100", "3", "8", "12.5"]]
 

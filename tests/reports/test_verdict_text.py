@@ -31,7 +31,7 @@ def test_the_failure_text_of_the_style_guide():
                 hints=(note("hint-data-order", order=0.1),)), "pytest -m L5 --model lingbot", "en")
     assert shown.splitlines()[:3] == [
         "lingbot · L5 loss · FAIL",
-        "  mean      3.1e-02    limit 1.0e-03 (marker)   would pass at 3.2e-02",
+        "  mean       3.1e-02    limit 1.0e-03 (marker)   would pass at 3.2e-02",
         "  first divergence: step 12 (baseline 0.116, candidate 0.1194)",
     ]
     assert shown.splitlines()[-1] == "  again: pytest -m L5 --model lingbot"

@@ -151,6 +151,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "差异从舍入误差量级起每 {doubling} 步翻倍：不稳定训练的两次正确运行也会如此，其大小（{departure}）不能说明问题；"
         "请将基线重跑两次作为本底，或只判定更少的步",
     ),
+    "loss-one-clock": (
+        "both logs have the same {column} to the last digit: one run wrote them; hand in the other side's own log",
+        "两份日志的 {column} 逐位相同：出自同一次运行；请提供另一侧自己的日志",
+    ),
     "loss-glued": (
         "{count} steps in a row ({steps}) are equal in every digit of full precision and others are not: part of one log "
         "was pasted into the other; fetch the logs again",
@@ -182,6 +186,16 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{side}: learning rate {found} at step {step}, above the recipe's {expected}: a log of another run, or another "
         "recipe",
         "{side}：第 {step} 步学习率 {found} 高于配方的 {expected}：日志来自另一次运行，或配方不符",
+    ),
+    "loss-departure-digits": (
+        "the printed digits hide differences below {digits}, which reruns of such a model stay under: a bug of that size is "
+        "not seen; give full precision (loss.jsonl, TensorBoard)",
+        "打印位数使 {digits} 以下的差异不可见，而同类模型重复运行的差异小于此值：这一量级的缺陷无法发现；请提供全精度日志",
+    ),
+    "loss-departure-hidden": (
+        "a few odd rows hide a steady difference: without their jumps the departure is {under} decades, not {departure}; "
+        "look at those rows, or rerun both sides",
+        "少数异常行掩盖了稳定的差异：去掉其跳变后偏离度为 {under}，而非 {departure}；请检查这些行，或两侧重跑",
     ),
     "loss-departure-doubt": (
         "the departure ({high} decades) lies between {clear}, up to which pairs are good, and {beyond}, beyond which they "

@@ -109,4 +109,14 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "logged steps, another one in each export; export the whole history",
         "{file}：{column} 的步号间隔不均匀（此类列共 {columns} 个）：图表只含部分采样步，且每次导出可能不同；请导出完整历史",
     ),
+    "read-resume-differs": (
+        "{file}: after a resume the steps have other losses than before ({apart} apart): it did not go on from that run; "
+        "fetch the log of one run, or make the resume repeat its steps",
+        "{file}：断点续训后同一步的 loss 与之前不同（相差 {apart}）：并非接着同一次运行；请提供同一次运行的日志，或使续训可复现",
+    ),
+    "read-two-formats": (
+        "{file} is read as {format} and holds {rows} rows as {other} as well, which say something else: give each log a "
+        "file of its own, or name the format",
+        "{file} 按 {format} 读取，但其中还有 {rows} 行 {other} 格式的记录且内容不同：请将两份日志分开，或指明格式",
+    ),
 }
