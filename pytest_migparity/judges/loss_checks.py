@@ -20,7 +20,7 @@ SPECS = LEVELS["L5"].checks
 NEEDS = {"tail": TAIL_POINTS, "drift": TAIL_POINTS, "spearman": TAIL_POINTS, "order": LEAST_POINTS}
 LATE = 20.0
 LASTING = 1e-3  # tail and drift of good long runs without floors: 3.4e-4 and 6.1e-4 at most
-DETECTS = 1e-4  # `late` of a dense model just beyond its departure limit; digits blind that check at ten times it
+HIDDEN = 8.0  # printed digits hide steady differences up to so many times what rounding makes of |d| (fuzzed)
 
 
 def unmeasured(limits: Limits, floors: Floors, code: str = "loss-check-no-evidence") -> tuple[Check, ...]:
@@ -98,8 +98,8 @@ def departure_check(figures: Departure | None, points: int, limits: Limits, floo
     if figures is None:
         needs = note("loss-short", steps=points, needs=LEAST_POINTS, more=max(0, LEAST_POINTS - points))
         return Check(spec.name, math.nan, limit, spec.unit, blocked="loss-check-short"), [needs]
-    coarse = figures.digits > 10 * DETECTS
-    limit = replace(limit, resolution=limit.declared * figures.digits / DETECTS if coarse else 0.0)
+    if HIDDEN * figures.digits > SPECS["tail"].default:  # what is left to see, `tail` sees as well
+        limit = replace(limit, resolution=2 * limit.cap)
     low, high = span(figures, family, floors, scale)
     clear = min(scale.clear, limit.declared)
     wild = chaos if low > limit.effective and "late" not in floors.by_check else None
@@ -123,7 +123,8 @@ def _digits_of(figures: Departure, limit: Limit, floors: Floors, family: str | N
     if limit.blind:
         return [note("loss-digits-blind", checks="departure", digits=figures.digits)]
     usual = min(pooled(floors, "late", scale.references[name].late) for name in known(family, scale))
-    return [note("loss-departure-digits", digits=figures.digits)] if figures.digits > 10**usual else []
+    hides = HIDDEN * figures.digits
+    return [note("loss-departure-digits", hides=hides)] if figures.digits > 10**usual else []
 
 
 def late(checks: tuple[Check, ...], departure: Check, pair: Aligned) -> tuple[Check, ...]:

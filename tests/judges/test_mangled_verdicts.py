@@ -256,10 +256,18 @@ def test_the_baselines_log_in_another_format_before_the_candidates(kind, foreign
     assert not passes(kind, 1.2 * NEAR, lambda candidate, _: log(foreign, OURS) + candidate)
 
 
-@known("rounding looks like noise, and a difference must stand out of noise")
 @pytest.mark.parametrize("places, size", [(4, 5e-5), (3, 3e-4)])
-def test_a_difference_that_rounding_hides(places, size):
-    assert not passes("csv", (1 + size) * NEAR, lambda candidate, _: mangling.rounded(candidate, places))
+def test_a_difference_below_the_digits_is_said_to_be_hidden(places, size):
+    """It cannot show, and the pass says how large a difference does not."""
+    baseline, candidate = log("csv", OURS), mangling.rounded(log("csv", (1 + size) * NEAR), places)
+    said = [item.params["hides"] for item in judge("csv", baseline, candidate).notes
+            if item.code == "loss-departure-digits"]
+    assert said
+    assert said[0] > size
+
+
+def test_digits_that_leave_the_departure_nothing_settle_nothing():
+    assert not passes("csv", 1.003 * NEAR, lambda candidate, _: mangling.rounded(candidate, 2))
 
 
 def test_a_row_that_comes_twice_does_not_stand_in_for_one_that_is_lost():

@@ -188,9 +188,9 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{side}：第 {step} 步学习率 {found} 高于配方的 {expected}：日志来自另一次运行，或配方不符",
     ),
     "loss-departure-digits": (
-        "the printed digits hide differences below {digits}, which reruns of such a model stay under: a bug of that size is "
-        "not seen; give full precision (loss.jsonl, TensorBoard)",
-        "打印位数使 {digits} 以下的差异不可见，而同类模型重复运行的差异小于此值：这一量级的缺陷无法发现；请提供全精度日志",
+        "the printed digits hide steady differences of up to {hides}; give full precision (loss.jsonl, TensorBoard) to see "
+        "smaller bugs",
+        "打印位数会掩盖最大 {hides} 的稳定差异；要发现更小的缺陷，请提供全精度日志（loss.jsonl 或 TensorBoard）",
     ),
     "loss-departure-hidden": (
         "a few odd rows hide a steady difference: without their jumps the departure is {under} decades, not {departure}; "
