@@ -1,11 +1,13 @@
 """A benchmark that does not run measures nothing. Its figures are never asserted here, only that they are there."""
 
+import csv
 import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
-from evidence_kit import REPO
+from evidence_kit import REPO, SHARED
 
 
 @pytest.mark.slow
@@ -46,3 +48,67 @@ def test_fuzz_readers_prints_its_figures():
     assert first["failures"] == []
     assert {"slowest_s", "slowest", "grown_mb", "seconds"} <= first.keys()
     assert [again[name] for name in ("outcomes", "formats")] == [first[name] for name in ("outcomes", "formats")]
+
+
+COLUMNS = ("case", "label", "relation", "baseline", "candidate", "floors", "repo", "baseline_path", "note")
+
+
+def labelled_pairs(folder):
+    """Twelve good and twelve bad pairs of two stacks and two families: noise of 1e-6, and a slope of 2e-3."""
+    rng, step = np.random.default_rng(3), np.arange(1, 61)
+    curve = 2 * np.exp(-step / 30) + 1 + 0.05 * np.sin(2.3 * step)
+    (folder / "runs").mkdir(parents=True)
+    rows = []
+    for i in range(24):
+        bad = i % 2
+        losses = {"a": curve * (1 + i / 100)}
+        losses["b"], losses["c"] = (losses["a"] * np.exp(rng.normal(0, 1e-6, 60)) for _ in range(2))
+        losses["b"] = losses["b"] * np.exp(bad * 2e-3 * step / 60)
+        for name, loss in losses.items():
+            text = "".join(f"{k},{x:.12f}\n" for k, x in zip(step, loss, strict=True))
+            (folder / "runs" / f"{i}{name}.csv").write_text("step,loss\n" + text)
+        repo = ("NVIDIA/Megatron-LM", "pytorch/torchtitan")[i // 2 % 2]
+        path = f"cases/{'moe_' if i // 4 % 2 else ''}case{i // 2}/golden_values.json"
+        rows.append((f"pair-{i}", "neg" if bad else "pos", "made", f"{i}a.csv", f"{i}b.csv", f"{i}a.csv|{i}c.csv", repo,
+                     path, ""))
+    with (folder / "cases.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([COLUMNS, *rows])
+
+
+@pytest.mark.slow
+def test_loss_power_tells_pairs_apart_that_are_plainly_apart(tmp_path):
+    script = REPO / "benchmarks" / "loss_power.py"
+    if not script.is_file():
+        pytest.skip("not a source checkout")
+    labelled_pairs(tmp_path / "data")
+    done = subprocess.run([sys.executable, str(script), "--data", str(tmp_path / "data"), "--json"], capture_output=True,
+                          text=True, check=True)
+    figures = json.loads(done.stdout)
+    for key in ("with_floor", "no_floor"):
+        ours = figures["ours"][key]
+        assert (ours["n_neg"], ours["n_pos"]) == (12, 12)
+        assert (ours["caught"], ours["false_alarm"]) == (1.0, 0.0)
+        assert figures["shipped"][key] == figures["shipped_as_judged"][key], "the outcomes are not those of the judge"
+    assert figures["ours"]["auc"] == 1.0
+    assert figures["rules"]["mean_2pct"]["caught"] == 0.0  # 2e-3 at most
+    assert set(figures["transfer"]) == {f"{way}_{floor}" for way in ("megatron_to_torchtitan", "torchtitan_to_megatron")
+                                        for floor in ("with_floor", "no_floor")}
+
+
+@pytest.mark.slow
+def test_the_shipped_judge_keeps_what_was_measured_on_real_pairs(monkeypatch):
+    """The constants were fitted on these pairs, so this holds the code to the figures, not the figures to the world."""
+    data = SHARED / "data" / "loss"
+    if not (data / "cases.csv").is_file() or not (REPO / "benchmarks").is_dir():
+        pytest.skip("the labelled pairs are not beside this checkout")
+    monkeypatch.syspath_prepend(str(REPO / "benchmarks"))
+    from loss_fit import tally
+    from loss_pairs import NONE, load
+
+    pairs = [pair for pair in load(data) if pair.label in ("pos", "neg")]
+    floored = tally([(pair.bad, pair.judge(pair.floors).outcome) for pair in pairs if pair.floors.by_check])
+    without = tally([(pair.bad, pair.judge(NONE).outcome) for pair in pairs])
+    assert floored["caught"] >= 0.97
+    assert without["caught"] >= 0.95
+    assert max(floored["false_alarm"], without["false_alarm"]) <= 0.03
+    assert max(floored["inconclusive"], without["inconclusive"]) <= 0.08

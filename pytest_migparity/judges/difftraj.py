@@ -107,7 +107,8 @@ def _zeros_moved(pair: Aligned, zeros: tuple[float, float] | None) -> list[Note]
     """num_zeros of the first gradient moved: other gradients, whatever the losses say, so the pair cannot pass."""
     if zeros is None:
         return []
-    return [note("loss-zeros-moved", share=(max(zeros) + 1) / (min(zeros) + 1) - 1, baseline=zeros[0], candidate=zeros[1])]
+    share = (max(zeros) + 1) / (min(zeros) + 1) - 1
+    return [note("loss-zeros-moved", share=share, baseline=zeros[0], candidate=zeros[1])]
 
 
 def _coverage(sides: Sides, pair: Aligned) -> Coverage:
