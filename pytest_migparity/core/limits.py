@@ -55,8 +55,20 @@ class Limit:
     @property
     def blind(self) -> bool:
         """Are the digits too coarse to say anything about the declared limit?"""
+        return not self.resolution <= self._coarsest
+
+    @property
+    def more_digits(self) -> int:
+        """How many more printed digits would let a blind check see its limit; 0 where it is not blind."""
+        if not self.blind:
+            return 0
+        return max(1, math.ceil(math.log10(self.resolution / self._coarsest))) if self._coarsest > 0 else 1
+
+    @property
+    def _coarsest(self) -> float:
+        """The coarsest digits that leave the check something to say."""
         declared = self._apart(self.declared)
-        return not self.resolution <= max(declared, min(BLIND_BEYOND * declared, self._apart(self.cap)))
+        return max(declared, min(BLIND_BEYOND * declared, self._apart(self.cap)))
 
     def holds(self, value: float) -> bool:
         """Is a finite `value` within the effective limit?"""

@@ -74,9 +74,13 @@ def _digit_notes(checks: list[Check]) -> list[Note]:
     measured = [check for check in checks if check.limit is not None and not check.blocked]
     blind = [check for check in measured if check.limit is not None and check.limit.blind]
     lifted = [check for check in measured if check.limit is not None and check.limit.lifted and check not in blind]
-    return [note(code, checks=", ".join(check.name for check in chosen),
-                 digits=max(check.limit.resolution for check in chosen if check.limit is not None))
-            for code, chosen in (("loss-digits-blind", blind), ("loss-digits-lifted", lifted)) if chosen]
+    notes = []
+    for code, chosen in (("loss-digits-blind", blind), ("loss-digits-lifted", lifted)):
+        limits = [check.limit for check in chosen if check.limit is not None]
+        if limits:
+            notes.append(note(code, checks=", ".join(check.name for check in chosen), more=max(
+                limit.more_digits for limit in limits), digits=max(limit.resolution for limit in limits)))
+    return notes
 
 
 def violated(checks: tuple[Check, ...]) -> set[str]:
@@ -121,7 +125,8 @@ def departure_check(figures: Departure | None, points: int, limits: Limits, floo
 def _digits_of(figures: Departure, limit: Limit, floors: Floors, family: str | None, scale: Scale) -> list[Note]:
     """What the printed digits take from the departure: all of it, or what lies below them."""
     if limit.blind:
-        return [note("loss-digits-blind", checks="departure", digits=figures.digits)]
+        more = max(1, math.ceil(math.log10(HIDDEN * figures.digits / SPECS["tail"].default)))
+        return [note("loss-digits-blind", checks="departure", digits=figures.digits, more=more)]
     usual = min(pooled(floors, "late", scale.references[name].late) for name in known(family, scale))
     hides = HIDDEN * figures.digits
     return [note("loss-departure-digits", hides=hides)] if figures.digits > 10**usual else []

@@ -123,3 +123,11 @@ def test_a_marker_that_nothing_or_everything_passes_is_refused(marker, message):
 def test_a_marker_looser_than_the_published_limit_is_kept_as_loosened():
     assert declare(L5, {"mean": 2e-2}, {}, "t.py::test")["mean"].loosens == 1e-2
     assert declare(L5, {"mean": 1e-4}, {}, "t.py::test")["mean"].loosens is None
+
+
+@pytest.mark.parametrize(("resolution", "more"), [(0.9e-2, 0), (1.1e-2, 1), (0.9e-1, 1), (1.1e-1, 2), (5.0, 3)])
+def test_a_blind_check_says_how_many_more_digits_would_do(resolution, more):
+    """A limit of 1e-3 is blind beyond ten times that, below its cap of 5e-2: each digit more is a tenth."""
+    limit = Limit(1e-3, Direction.MAX, "default", cap=5e-2, resolution=resolution)
+    assert limit.more_digits == more
+    assert limit.blind == (more > 0)

@@ -123,9 +123,9 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{check} 无法计算：所需的 loss 不是有限正数",
     ),
     "loss-digits-blind": (
-        "the printed digits cannot resolve: {checks} (rounding alone moves them by up to {digits}); give full "
-        "precision (loss.jsonl, TensorBoard)",
-        "打印位数不足以分辨 {checks}（仅舍入误差即可达 {digits}）；请提供全精度日志（loss.jsonl 或 TensorBoard）",
+        "the printed digits cannot resolve: {checks} (rounding alone moves them by up to {digits}); {more} more digits would, "
+        "or full precision (loss.jsonl, TensorBoard)",
+        "打印位数不足以分辨 {checks}（仅舍入误差即可达 {digits}）；再多打印 {more} 位即可，或提供全精度日志（loss.jsonl 或 TensorBoard）",
     ),
     "loss-digits-lifted": (
         "limits lifted to the printed digits: {checks} (rounding alone: up to {digits})",
