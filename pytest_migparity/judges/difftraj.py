@@ -1,8 +1,8 @@
 """L5: do both sides train along the same trajectory? The judge of two training losses.
 
-d[t] = ln(candidate[t] / baseline[t]) over the steps both sides logged; the limits and what they separate are from
-facts/loss.md (1,228 real pairs). Strict mode holds every statistic against its limit; weak mode (noise or seed differ)
-asks another question of several runs per side: see `loss_weak`.
+d[t] = ln(candidate[t] / baseline[t]) over the steps both sides logged. Strict mode holds every statistic against its
+limit and weighs what lies below the limits by the departure (`loss_departure`); weak mode (noise or seed differ) asks
+another question of several runs per side: see `loss_weak`. What the rules separate: docs/explanation.md.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ def judge_loss(baseline: Evidence[Trajectory], candidate: Evidence[Trajectory], 
     FAIL: a check beyond its limit, a loss that is non-finite or not positive on one side only, or, where both sides
     logged them, a gradient norm that is so, another learning rate, other skipped steps. INCONCLUSIVE: what cannot be
     compared or proves nothing, with the reason: steps missing on a side, evidence with problems, rows of which nobody
-    knows which count, fewer than 20 common steps, digits too coarse, both sides broken alike, one run handed in twice.
-    Else PASS. `policy.steps` is how many training steps must be covered. Raises nothing on bad data.
+    knows which count, fewer than 10 common steps, a departure in doubt, digits too coarse, both sides broken alike, one
+    run handed in twice. Else PASS. `policy.steps` is how many training steps must be covered; `scale` holds the
+    constants of the departure. Raises nothing on bad data.
     """
     sides = (baseline, candidate)
     notes = [problem for side in sides for problem in side.problems]
@@ -87,9 +88,8 @@ def _judge_pair(sides: Sides, a: Series, b: Series, notes: list[Note],
     if any(side.problems for side in sides) or doubtful(notes) or (numbering and not pair.broken.any()):
         outcome = Outcome.INCONCLUSIVE  # not the same thing, or not the same steps: neither agreement nor difference
     else:
-        outcome = settle(checks, failed=bool(pair.broken.any() or channels.failed),
-                         unsure=bool(missing or undefined or vacuous or numbering or misfit or moved
-                                     or channels.unsure))
+        unsure = (missing, undefined, vacuous, numbering, misfit, moved, channels.unsure)
+        outcome = settle(checks, failed=bool(pair.broken.any() or channels.failed), unsure=any(map(bool, unsure)))
     notes = [*notes, *numbering, *broken, *channels.failed, *undefined, *missing, *vacuous, *misfit, *moved, *doubt,
              *channels.unsure, *unmet, *remarks, *channels.remarks]
     if parted:

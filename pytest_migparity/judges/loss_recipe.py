@@ -19,7 +19,7 @@ LR_ROUNDING = 1e-3
 
 
 def recipe_notes(tables: tuple[Trajectory, Trajectory], policy: Policy) -> list[Note]:
-    """Why the logs may not be those of the recipe, or of one run each; with any of them nothing is settled.
+    """Why the logs may not be those of the recipe, or of one run each; with any of them nothing passes.
 
     Samples (or tokens) per step must be one number throughout a log: where it changes, rows of another run were glued
     in, or the batch changed. Both sides must have the same one, and the recipe's `global_batch_size` where it is given.
