@@ -249,6 +249,10 @@ def assess(level: str, baseline: Handle[Any], candidate: Handle[Any], *, manifes
     if baseline.place and baseline.place == candidate.place:
         theirs = replace(theirs, problems=(*theirs.problems, note("same-site", site=Path(baseline.place).name)))
     theirs = replace(theirs, problems=(*theirs.problems, *copied_reruns(ours, theirs)))
+    if level == "L5" and ours.runs and ours.reruns:
+        from .judges.loss_floors import rerun_problems
+
+        ours = replace(ours, problems=(*ours.problems, *rerun_problems(ours, manifest.recipe.steps)))
     finding = judge_evidence(level, ours, theirs, limits=limits, floors=measured_floors(level, ours, manifest),
                              policy=manifest.policy(baseline.case))
     return Verdict(level, manifest.name, baseline.case, finding, (*ours.witnesses, *theirs.witnesses))

@@ -14,6 +14,7 @@ from .core.levels import LEVELS
 from .core.limits import Floors, default_limits
 from .core.verdict import Outcome, Verdict, Witness
 from .gather import read_in_place
+from .judges.loss_floors import rerun_problems
 
 SETTLED_AFTER = 100  # steps: those the departure weighs
 PATIENCE = 3600.0  # seconds without a new row after which a log that is followed counts as ended
@@ -37,7 +38,10 @@ class Logs:
         ours, theirs = self._read(self.baseline, "baseline"), self._read(self.candidate, "candidate")
         ours = replace(ours, reruns=tuple(self._read(path, "baseline").runs[0] for path in self.reruns))
         theirs = replace(theirs, problems=tuple(copied_reruns(ours, theirs)))
-        policy = self.policy
+        intervals = {side.runs[0].table.interval for side in (ours, theirs)}
+        policy = replace(self.policy, interval=intervals.pop() if len(intervals) == 1 else 1)
+        if ours.reruns:
+            ours = replace(ours, problems=tuple(rerun_problems(ours, policy.steps)))
         if so_far:
             last = min(int(side.runs[0].table.step[-1]) for side in (ours, theirs))
             ours, theirs = _until(ours, last), _until(theirs, last)

@@ -128,3 +128,89 @@ def test_a_family_that_nobody_knows_is_the_users_error(logs):
     result = CliRunner().invoke(app, ["difftraj", str(logs.baseline), str(logs.candidate), "--family", "mo"])
     assert isinstance(result.exception, UserError)
     assert "moe" in str(result.exception)
+
+
+# --- what a reviewer got past the judge
+
+
+def jsonl(path, loss, **columns):
+    rows = [{"step": int(step), "loss": float(value), **{name: values[i] for name, values in columns.items()}}
+            for i, (step, value) in enumerate(zip(range(1, len(loss) + 1), loss, strict=True))]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+@pytest.mark.parametrize("writer", [write, jsonl])
+def test_a_nan_of_the_candidate_fails_from_the_file_on(tmp_path, writer, bad):
+    broken = np.where(STEPS == 31, bad, CURVE)
+    logs = Logs(writer(tmp_path / "a", CURVE), writer(tmp_path / "b", broken), policy=Policy(family="dense"))
+    assert logs.judge().outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize(("rerun", "code"), [
+    (CURVE * np.exp(0.03 * np.sin(5.7 * STEPS)), "rerun-apart"), (np.where(STEPS == 9, np.nan, CURVE), "rerun-unusable"),
+    (np.where(STEPS == 60, 1e6, CURVE), "rerun-apart")], ids=["another-seed", "broken", "exploded"])
+def test_what_is_no_rerun_lifts_no_limit(logs, tmp_path, rerun, code):
+    write(logs.candidate, CURVE * np.exp(0.02 * np.sin(9.1 * STEPS)))
+    assert logs.judge().outcome is Outcome.FAIL
+    loosened = Logs(logs.baseline, logs.candidate, (write(tmp_path / "r.csv", rerun),), policy=logs.policy).judge()
+    assert loosened.outcome is Outcome.INCONCLUSIVE
+    assert code in [item.code for item in loosened.finding.notes]
+
+
+def resumed(tmp_path, past):
+    """A candidate that resumes at step 31 after `past`, then runs 9e-4 off the baseline."""
+    head, own = past[:40], CURVE * np.exp(9e-4)
+    text = "".join(f"{k},{x:.12f}\n" for k, x in zip(range(1, 41), head, strict=True))
+    text += "".join(f"{k},{x:.12f}\n" for k, x in zip(range(31, 61), own[30:], strict=True))
+    (tmp_path / "b.csv").write_text("step,loss\n" + text)
+    return Logs(write(tmp_path / "a.csv", CURVE), tmp_path / "b.csv", policy=Policy(family="dense")).judge()
+
+
+def test_a_log_that_goes_on_from_the_baselines_own_does_not_pass_on_its_rows(tmp_path):
+    verdict = resumed(tmp_path, CURVE)
+    assert verdict.outcome is not Outcome.PASS
+    assert {"loss-glued", "loss-copied"} & {item.code for item in verdict.finding.notes}
+
+
+def test_a_nan_that_a_resume_replaced_is_not_forgotten(tmp_path):
+    verdict = resumed(tmp_path, np.where(STEPS == 38, np.nan, CURVE * np.exp(9e-4)))
+    assert "read-replaced-non-finite" in [item.code for item in verdict.finding.notes]
+    assert verdict.outcome is not Outcome.PASS
+
+
+@pytest.mark.parametrize("name", ["lr", "lr_0", "lr/group_0", "train/lr0", "LearningRate", "lr-AdamW/pg1"])
+def test_a_learning_rate_twice_as_large_fails_under_any_name(tmp_path, name):
+    ours = jsonl(tmp_path / "a.jsonl", CURVE, **{name: [1.25e-4] * 60})
+    theirs = jsonl(tmp_path / "b.jsonl", CURVE * np.exp(1e-6 * JITTER), **{name: [2.5e-4] * 60})
+    assert Logs(ours, theirs, policy=Policy(family="dense")).judge().outcome is Outcome.FAIL
+
+
+def test_a_counter_that_changes_alike_on_both_sides_is_no_doubt(tmp_path):
+    """A ramp of the batch size at step 30, and the same sequence lengths: stronger evidence of equal data than none."""
+    samples = np.cumsum(np.where(STEPS < 30, 8, 16)).tolist()
+    ours = jsonl(tmp_path / "a.jsonl", CURVE, samples=samples)
+    theirs = jsonl(tmp_path / "b.jsonl", CURVE * np.exp(1e-6 * JITTER), samples=samples)
+    assert Logs(ours, theirs, policy=Policy(family="dense")).judge().outcome is Outcome.PASS
+    other = jsonl(tmp_path / "c.jsonl", CURVE * np.exp(1e-6 * JITTER), samples=(8 * STEPS).tolist())
+    verdict = Logs(ours, other, policy=Policy(family="dense")).judge()
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert [item.params["step"] for item in verdict.finding.notes if item.code == "loss-counter-jumps"] == [30]
+
+
+def test_an_injected_timestep_is_no_clock(tmp_path):
+    flow = np.random.default_rng(4).uniform(0, 1, 60).tolist()
+    ours = jsonl(tmp_path / "a.jsonl", CURVE, timestep_mean=flow)
+    theirs = jsonl(tmp_path / "b.jsonl", CURVE * np.exp(1e-6 * JITTER), timestep_mean=flow)
+    assert Logs(ours, theirs, policy=Policy(family="dense")).judge().outcome is Outcome.PASS
+
+
+def test_steps_of_logs_that_print_every_third_step(tmp_path):
+    """Nobody declared an interval here: the one that both logs have is it."""
+    rows = [(k, x) for k, x in zip(STEPS.tolist(), CURVE.tolist(), strict=True) if k % 3 == 0]
+    for name, factor in (("a", 1.0), ("b", 1 + 1e-7)):
+        (tmp_path / name).write_text("step,loss\n" + "".join(f"{k},{x * factor:.12f}\n" for k, x in rows))
+    verdict = Logs(tmp_path / "a", tmp_path / "b", policy=Policy(steps=60, family="dense")).judge()
+    assert verdict.outcome is Outcome.PASS
+    assert (verdict.finding.coverage.compared, verdict.finding.coverage.of) == (20, 20)

@@ -23,7 +23,7 @@ from pytest_migparity.judges.difftraj import judge_loss
 from pytest_migparity.judges.loss_departure import SHIPPED
 
 L5 = LEVELS["L5"]
-CHECKS = ["step0", "first3", "final", "mean", "tail", "drift", "spearman", "order"]
+CHECKS = ["step0", "first3", "spike", "final", "mean", "tail", "drift", "spearman", "order"]
 MANIFEST = """\
 # the port of my policy
 [model]
@@ -275,7 +275,8 @@ def test_a_floor_of_0_leaves_the_published_limits(pairs):
     floors = Floors({name: Floor(0.0, "reruns", 10, pairs) for name in CHECKS})
     in_force = {name: limit_for(spec, default_limits(L5), floors).effective for name, spec in L5.checks.items()}
     published = {name: spec.default for name, spec in L5.checks.items()}
-    assert in_force == {**published, "step0": 1e-3 if pairs == 1 else 5e-5}  # two floors and more: as measured
+    measured = {} if pairs == 1 else {"step0": 5e-5, "first3": 1e-3}  # two floors and more: as measured
+    assert in_force == {**published, **measured}
 
 
 @pytest.mark.parametrize("family", ["dense", "moe", "dropout", None])
@@ -337,15 +338,15 @@ def test_floors_land_in_the_manifest_and_everything_else_stays(manifest, apart, 
     manifest.chmod(0o640)
     code, out, _ = run(monkeypatch, capsys, *apart, "--write", manifest)
     assert code == 0
-    assert f"{manifest}: [floors.L5] step0, first3, final, mean, tail, drift, spearman, order, late, noise written" in out
+    assert f"{manifest}: [floors.L5] step0, first3, spike, final, mean, tail, drift, spearman, order, late, noise written" in out
     lines = manifest.read_text().splitlines()
     old = manifest.read_text()
     added = [line for line in lines if "3 reruns of baseline: a.jsonl, b.jsonl, c.jsonl; 2" in line]
-    assert len(added) == 10
+    assert len(added) == 11
     assert all(line.endswith('; at most 60 steps"}') for line in added)
     kept = "\n".join(line for line in lines if line not in added) + "\n"
     assert kept == MANIFEST.replace("tail = { value = 1e-4", "departure = { value = 0.1")
-    assert lines.index(added[0]) == lines.index("# what settles the answer") - 11  # above the blank line
+    assert lines.index(added[0]) == lines.index("# what settles the answer") - 12  # above the blank line
     floors = load_manifest(manifest).declared_floors("L5").by_check
     assert (floors["mean"].value, floors["mean"].runs, floors["mean"].pairs) == (pytest.approx(3e-5, rel=1e-5), 3, 3)
     assert floors["departure"].value == 0.1

@@ -27,7 +27,7 @@ class Trajectory:
     `columns` holds `loss` and, where the log has them, `grad_norm`, `lr`, ... as float64. `quantum[name]` is the size
     of one unit in the last printed place, row by row: 0 would be exact, NaN says that nothing was logged in that cell.
     `interval` is the usual distance between logged steps. A printed loss is the mean over `window` steps. `joints` are
-    the first steps after each resume of the run.
+    the first steps after each resume of the run, `replaced` the losses that a resume took the place of, by step.
     """
 
     step: Ints
@@ -36,6 +36,7 @@ class Trajectory:
     interval: int = 1
     window: int = 1
     joints: tuple[int, ...] = ()
+    replaced: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def loss(self) -> Floats:

@@ -11,6 +11,7 @@ from pytest_migparity.core.evidence import Evidence, Policy, Trajectory
 from pytest_migparity.core.limits import Floors, Limits
 from pytest_migparity.core.verdict import Coverage, Finding, Note, Outcome, note, settle
 
+from .loss_blocks import Blocks, blocks_of
 from .loss_channels import Channels, channels_of
 from .loss_checks import checks_of, departure_check, late, unmeasured
 from .loss_departure import SHIPPED, Scale, departure_of
@@ -80,6 +81,7 @@ def _judge_pair(sides: Sides, a: Series, b: Series, notes: list[Note],
     missing = coverage_notes(pair, a, b, policy)
     broken, undefined = broken_notes(pair)
     vacuous, remarks = identity_notes(ours, theirs, pair)
+    blocks = blocks_of(pair, (ours.table, theirs.table)) if pair.usable.any() else Blocks()
     misfit = recipe_notes((ours.table, theirs.table), policy)
     channels = Channels() if numbering else channels_of(ours.table, theirs.table, pair)
 
@@ -88,10 +90,11 @@ def _judge_pair(sides: Sides, a: Series, b: Series, notes: list[Note],
     if any(side.problems for side in sides) or doubtful(notes) or (numbering and not pair.broken.any()):
         outcome = Outcome.INCONCLUSIVE  # not the same thing, or not the same steps: neither agreement nor difference
     else:
-        unsure = (missing, undefined, vacuous, numbering, misfit, moved, channels.unsure)
-        outcome = settle(checks, failed=bool(pair.broken.any() or channels.failed), unsure=any(map(bool, unsure)))
-    notes = [*notes, *numbering, *broken, *channels.failed, *undefined, *missing, *vacuous, *misfit, *moved, *doubt,
-             *channels.unsure, *unmet, *remarks, *channels.remarks]
+        unsure = (missing, undefined, vacuous, numbering, misfit, moved, blocks.unsure, channels.unsure)
+        outcome = settle(checks, failed=bool(pair.broken.any() or channels.failed or blocks.failed),
+                         unsure=any(map(bool, unsure)))
+    notes = [*notes, *numbering, *broken, *channels.failed, *blocks.failed, *undefined, *missing, *vacuous, *misfit,
+             *moved, *doubt, *blocks.unsure, *channels.unsure, *unmet, *remarks, *channels.remarks]
     if parted:
         notes.append(note("loss-late", checks=", ".join(parted)))
     if pair.beyond:

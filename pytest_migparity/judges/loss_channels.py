@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
+RATE = re.compile(r"(^|_)(lr|learning_rate)\d*(_|$)")
 SPELLINGS = {"learning_rate": "lr", "gradnorm": "grad_norm", "gradient_norm": "grad_norm",
              "skipped_iterations": "skipped", "number_of_skipped_iterations": "skipped"}
 LR_ROUNDING = 1e-6  # of the largest learning rate: what a schedule in float32 may differ by
@@ -104,10 +105,13 @@ def _named(table: Trajectory) -> dict[str, str]:
     """The channels of a table: the name by which both sides know one, to its column."""
     found: dict[str, str] = {}
     for column in table.columns:
-        name = re.sub(r"[ _-]+", "_", column.strip().lower().rpartition("/")[2])
-        name = SPELLINGS.get(name, name)
-        if name in ("lr", "grad_norm", "skipped") or name.endswith("_lr"):
+        path = re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", column.strip()).lower()).strip("_")
+        last = re.sub(r"[ _-]+", "_", column.strip().lower().rpartition("/")[2])
+        name = SPELLINGS.get(last, last)
+        if name in ("lr", "grad_norm", "skipped"):
             found.setdefault(name, column)
+        elif RATE.search(path):
+            found.setdefault(path, column)
     return found
 
 

@@ -14,7 +14,7 @@ from pytest_migparity.core.verdict import Check, Note, State, note
 from .loss_departure import LEAST_POINTS, SHIPPED, Departure, Scale, hidden, known, pooled, span, window_of
 from .loss_growth import Growth
 from .traj_align import Aligned, Series, head_missing, head_of
-from .traj_stats import CORRELATIONS, ORDER_STEPS, TAIL_POINTS, resolutions, statistics
+from .traj_stats import CORRELATIONS, ORDER_STEPS, TAIL_POINTS, moves, resolutions, statistics
 
 SPECS = LEVELS["L5"].checks
 NEEDS = {"tail": TAIL_POINTS, "drift": TAIL_POINTS, "spearman": TAIL_POINTS, "order": LEAST_POINTS}
@@ -36,10 +36,12 @@ def checks_of(pair: Aligned, a: Series, b: Series, limits: Limits, floors: Floor
     A blocked check has the value NaN and a code without parameters; the note beside it says the details.
     """
     if not pair.step.size:
-        return unmeasured(limits, floors, "loss-check-no-common"), [note("loss-no-common-steps")]
+        blank = unmeasured(limits, floors, "loss-check-no-common")
+        return tuple(check for check in blank if check.name != "departure"), [note("loss-no-common-steps")]
     figures, digits = statistics(pair), resolutions(pair)
     headless = head_missing(a, b, first)
     n = int(np.count_nonzero(pair.usable | pair.broken))
+    moving = pair.usable.sum() > 1 and moves(pair.d[pair.usable], pair.baseline[pair.usable])
     reasons: dict[str, Note] = {}
     checks: list[Check] = []
     for spec in (spec for spec in SPECS.values() if spec.name != "departure"):
@@ -53,8 +55,8 @@ def checks_of(pair: Aligned, a: Series, b: Series, limits: Limits, floors: Floor
             constant = _constant_sides(pair) if spec.name in CORRELATIONS else ""
             blocked = "loss-check-constant" if constant else "loss-check-undefined"
             reason = note("loss-constant", side=constant) if constant else note("loss-undefined", check=spec.name)
-        if not blocked and spec.name == "order" and n < ORDER_STEPS:
-            checks.append(Check(spec.name, value, unit=spec.unit))  # a figure: so few say nothing either way
+        if not blocked and spec.name == "order" and (n < ORDER_STEPS or (value < spec.default and not moving)):
+            checks.append(Check(spec.name, value, unit=spec.unit))  # a figure that says nothing either way
             continue
         if blocked:
             value = math.nan

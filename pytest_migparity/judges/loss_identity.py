@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FULL_PRECISION = 1e-7  # one unit in the last place, relative to the loss: 8 significant digits or more
 EQUAL_STEPS = 20
 EQUAL_SHARE = 0.5
-CLOCK = re.compile(r"time|elapsed|throughput|tflop|_per_sec|tps", re.IGNORECASE)
+CLOCK = frozenset({"time", "elapsed", "throughput", "tflop", "tflops", "tps", "steptime", "seconds", "sec", "ms"})
 GLUED = 10  # rows in a row: two devices agree to the last digit at 3 of 100 steps at most
 
 
@@ -57,7 +57,7 @@ def identity_notes(baseline: Recorded[Trajectory], candidate: Recorded[Trajector
     copied = many >= EQUAL_STEPS and many > EQUAL_SHARE * np.count_nonzero(pair.usable)
     if copied and not rehearsed and not _two_runs(baseline, candidate, pair, equal & fine):
         return [note("loss-copied", count=many, steps=int(np.count_nonzero(pair.usable)))], []
-    glued = _longest(equal & fine)
+    glued = _longest(equal & fine, GLUED)
     if glued is not None and not rehearsed and not copied and not _two_runs(baseline, candidate, pair, equal & fine):
         first, last = int(pair.step[glued[0]]), int(pair.step[glued[1]])
         return [note("loss-glued", count=glued[1] - glued[0] + 1, steps=f"{first}-{last}")], []
@@ -66,34 +66,37 @@ def identity_notes(baseline: Recorded[Trajectory], candidate: Recorded[Trajector
 
 
 def _one_clock(baseline: Trajectory, candidate: Trajectory) -> str:
-    """The column of times that both logs share to the last digit at 20 steps or more; empty where none is."""
+    """The column of times that both logs share to the last digit at 20 steps in a row; empty where none is."""
     for column in baseline.columns.keys() & candidate.columns.keys():
+        words = set(re.split(r"[^a-z0-9]+", column.lower()))
         a, b = series_of(baseline, column), series_of(candidate, column)
-        if not CLOCK.search(column) or a is None or b is None:
+        if not words & CLOCK or a is None or b is None:
             continue
         _, i, j = np.intersect1d(a.step, b.step, assume_unique=True, return_indices=True)
-        if (i.size >= EQUAL_STEPS and np.array_equal(a.loss[i], b.loss[j])
-                and np.unique(a.loss[i]).size > EQUAL_SHARE * i.size):
-            return column
+        stretch = _longest(a.loss[i] == b.loss[j], EQUAL_STEPS)
+        if stretch is not None:
+            ticks = a.loss[i][stretch[0]: stretch[1] + 1]
+            if np.unique(ticks).size > EQUAL_SHARE * ticks.size:
+                return column
     return ""
 
 
-def _longest(equal: Mask) -> tuple[int, int] | None:
-    """(first, last) of the longest run of equal rows, where it is GLUED rows or more."""
+def _longest(equal: Mask, least: int) -> tuple[int, int] | None:
+    """(first, last) of the longest run of equal rows, where it is `least` rows or more."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], equal, [False]]).astype(np.int8)))
     starts, ends = edges[::2], edges[1::2]
     if not starts.size:
         return None
     i = int(np.argmax(ends - starts))
-    return (int(starts[i]), int(ends[i]) - 1) if ends[i] - starts[i] >= GLUED else None
+    return (int(starts[i]), int(ends[i]) - 1) if ends[i] - starts[i] >= least else None
 
 
 def _two_runs(baseline: Recorded[Trajectory], candidate: Recorded[Trajectory], pair: Aligned, equal: Mask) -> bool:
     """Does anything in the two logs, where their losses are equal, show that two runs wrote them?
 
-    Another column that differs there, or steps of a run before a resume whose losses one log alone has.
+    Another column that differs there, or losses before a resume that are not the other log's.
     """
-    if _before_resume(baseline) != _before_resume(candidate):
+    if _own_past(baseline.table, candidate.table) or _own_past(candidate.table, baseline.table):
         return True
     steps = pair.step[equal]
     for column in baseline.table.columns.keys() & candidate.table.columns.keys() - {"loss"}:
@@ -109,7 +112,11 @@ def _two_runs(baseline: Recorded[Trajectory], candidate: Recorded[Trajectory], p
     return False
 
 
-def _before_resume(run: Recorded[Trajectory]) -> float:
-    """How far the losses that a resume replaced are from those that replaced them; 0 where none were."""
-    return max((float(item.params.get("apart", 0.0)) for item in run.repairs if item.code == "read-resumed"),
-               default=0.0)
+def _own_past(one: Trajectory, other: Trajectory) -> bool:
+    """Did a resume of `one` replace losses that are not the other log's? Then it ran before, by itself."""
+    theirs = series_of(other)
+    if theirs is None or one.replaced == other.replaced:
+        return False
+    rows = zip(theirs.step.tolist(), theirs.loss.tolist(), theirs.quantum.tolist(), strict=True)
+    losses = {step: (loss, unit) for step, loss, unit in rows}
+    return any(step in losses and abs(loss - losses[step][0]) > losses[step][1] for step, loss in one.replaced.items())

@@ -11,7 +11,7 @@ from .traj_align import Aligned, Series, constant_shift, ranges
 
 SAME_MEAN = 1e-3  # mean |d| of good pairs ends about here (facts/loss.md: 8.5e-4 at 95 % of another vendor's)
 DOUBTFUL = frozenset({"read-chart-grouped", "read-repeat-differs", "read-resume-differs", "read-steps-are-positions",
-                      "read-two-formats", "read-value-twice"})
+                      "read-replaced-non-finite", "read-two-formats", "read-value-twice"})
 
 
 def doubtful(notes: list[Note]) -> bool:
@@ -71,8 +71,10 @@ def numbering_notes(pair: Aligned, a: Series, b: Series) -> list[Note]:
     shift = constant_shift(a, b)
     if not shift:
         return []
-    usable = (a.loss > 0) & (b.loss > 0) & np.isfinite(a.loss) & np.isfinite(b.loss)
-    by_row = np.abs(np.log(b.loss[usable]) - np.log(a.loss[usable])).mean() if usable.any() else np.inf
+    n = min(a.loss.size, b.loss.size)
+    left, right = a.loss[:n], b.loss[:n]
+    usable = (left > 0) & (right > 0) & np.isfinite(left) & np.isfinite(right)
+    by_row = np.abs(np.log(right[usable]) - np.log(left[usable])).mean() if usable.any() else np.inf
     by_step = np.abs(pair.d[pair.usable]).mean() if pair.usable.any() else np.inf
     if pair.step.size and not by_row <= SAME_MEAN < by_step:
         return []

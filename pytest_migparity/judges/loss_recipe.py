@@ -21,17 +21,21 @@ LR_ROUNDING = 1e-3
 def recipe_notes(tables: tuple[Trajectory, Trajectory], policy: Policy) -> list[Note]:
     """Why the logs may not be those of the recipe, or of one run each; with any of them nothing passes.
 
-    Samples (or tokens) per step must be one number throughout a log: where it changes, rows of another run were glued
-    in, or the batch changed. Both sides must have the same one, and the recipe's `global_batch_size` where it is given.
-    No learning rate is above the recipe's `lr`.
+    Samples (or tokens) per step must be one number throughout a log, or change alike on both sides (a ramp of the batch
+    size, sequences of unequal length): where it changes on one, rows of another run were glued in, or the batch
+    changed. Both sides must have the same one, and the recipe's `global_batch_size` where it is given. No learning rate
+    is above the recipe's `lr`.
     """
     found: list[Note] = []
     per_step: list[float] = []
+    alike = _same_counter(tables)
     for side, table in zip(("baseline", "candidate"), tables, strict=True):
         name = next((each for each in COUNTERS if each in table.columns), None)
         counter = series_of(table, name) if name else None
         if name and counter is not None and counter.step.size > 2 and np.isfinite(counter.loss).all():
             steady, change = _per_step(counter)
+            if change is not None and alike:
+                continue
             if change is not None:
                 found.append(note("loss-counter-jumps", side=side, column=name, step=change))
             elif name == "samples":
@@ -45,10 +49,20 @@ def recipe_notes(tables: tuple[Trajectory, Trajectory], policy: Policy) -> list[
     return found
 
 
+def _same_counter(tables: tuple[Trajectory, Trajectory]) -> bool:
+    """Do both logs count the same samples, or tokens, at every common step?"""
+    for name in COUNTERS:
+        a, b = series_of(tables[0], name), series_of(tables[1], name)
+        if a is not None and b is not None:
+            _, i, j = np.intersect1d(a.step, b.step, assume_unique=True, return_indices=True)
+            return bool(i.size > 2 and np.array_equal(a.loss[i], b.loss[j]))
+    return False
+
+
 def _per_step(counter: Series) -> tuple[float, int | None]:
-    """(usual growth per step, first step at which it is another)."""
+    """(growth per step at the start, first step at which it is another)."""
     growth = np.diff(counter.loss) / np.diff(counter.step)
-    usual = float(np.median(growth))
+    usual = float(growth[0])
     coarse = counter.quantum[1:] + counter.quantum[:-1]
     other = np.flatnonzero(np.abs(growth - usual) * np.diff(counter.step) > coarse)
     return usual, int(counter.step[other[0] + 1]) if other.size else None

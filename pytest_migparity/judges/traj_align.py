@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pytest_migparity.core.evidence import Floats, Ints
 
 RANGES_SHOWN = 6
+GRID_ROWS = 10
 STEPS_LISTED = 100_000  # steps missing on both sides are listed up to here; beyond it they are counted
 LARGEST_STEP = 2**53  # float64 tells all steps up to here apart
 COARSEST = 1e6  # no |d| of two float64 is above 1455: digits coarser than that hide everything, and sums stay finite
@@ -84,7 +85,31 @@ def series_of(table: Trajectory, column: str = "loss") -> Series | None:
     rows = order[last]
     if column != "loss":
         rows = rows[~np.isnan(quantum[rows])]
-    return Series(step[rows], values[rows], np.abs(np.nan_to_num(quantum[rows])), max(1, int(table.interval)))
+    units = np.abs(np.nan_to_num(quantum[rows]))
+    if column == "loss":
+        units = np.maximum(units, _half_precision(values[rows], units))
+    return Series(step[rows], values[rows], units, max(1, int(table.interval)))
+
+
+def _half_precision(values: Floats, quantum: Floats) -> Floats:
+    """One unit in the last place of bfloat16 or float16 where all losses lie on its grid, whatever was printed; else 0.
+
+    bfloat16 has 8 bits of mantissa, float16 11: a loss of 2.484375 printed with ten digits is known to 2^-6 all the
+    same.
+    """
+    finite = np.isfinite(values) & (values != 0)
+    if np.count_nonzero(finite) < GRID_ROWS or np.unique(values[finite]).size < GRID_ROWS // 2:
+        return np.zeros(values.shape)
+    size = np.abs(values[finite])
+    for bits in (8, 11):
+        with np.errstate(all="ignore"):
+            unit = np.exp2(np.floor(np.log2(size)) - (bits - 1))
+            off = np.abs(size - np.round(size / unit) * unit)
+        if np.all(off <= quantum[finite] / 2 + 1e-12 * size) and np.all(quantum[finite] < unit / 4):
+            grid = np.zeros(values.shape)
+            grid[finite] = unit
+            return grid
+    return np.zeros(values.shape)
 
 
 def last_expected(baseline: Series, candidate: Series, steps: int | None) -> int | None:
@@ -206,9 +231,10 @@ def head_missing(a: Series, b: Series, first: int | None = None) -> bool:
 
 def constant_shift(a: Series, b: Series) -> int:
     """The candidate's step number minus the baseline's where rows correspond one to one at another number; else 0."""
-    if a.step.size != b.step.size or a.step.size < 2:
+    n = min(a.step.size, b.step.size)
+    if n < 2:
         return 0
-    shifts = b.step - a.step
+    shifts = b.step[:n] - a.step[:n]
     return int(shifts[0]) if np.all(shifts == shifts[0]) else 0
 
 

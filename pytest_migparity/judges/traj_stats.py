@@ -25,6 +25,8 @@ CORRELATIONS = ("spearman", "order")
 TAIL_SHARE = 0.1
 TAIL_POINTS = 3
 SPIKES = 30.0
+MOVES = 0.1
+LEAST_MOVE = 1e-4
 ORDER_STEPS = 20  # fewer first differences say little: at n = 20 the null's standard deviation is still .24
 
 
@@ -81,6 +83,14 @@ def statistics(pair: Aligned) -> dict[str, float]:
     if a.size >= LEAST_POINTS:
         figures["order"] = spearman(np.diff(np.log(a)), np.diff(np.log(b)))
     return figures
+
+
+def moves(d: Floats, baseline: Floats) -> bool:
+    """Does d jump by a tenth of what ln baseline does, and by 1e-4? Else the ranks of its changes are rounding's.
+
+    Other data move d as much as the loss. On a plateau, as where one batch is fitted, nothing moves but roundings.
+    """
+    return bool(np.diff(d).std() >= max(MOVES * float(np.diff(np.log(baseline)).std()), LEAST_MOVE))
 
 
 def spike(pair: Aligned) -> float:

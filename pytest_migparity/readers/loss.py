@@ -79,6 +79,7 @@ def _also(head: str, name: str, reading: Reading) -> Note | None:
         if any(item.code in GUESSED for item in rows.notes):
             continue
         _, i, j = np.intersect1d(found.step, reading.table.step, return_indices=True)
-        if found.step.size >= ROWS and not (i.size and np.allclose(found.loss[i], reading.table.loss[j], rtol=SAME)):
+        if found.step.size >= ROWS and not (i.size and np.allclose(found.loss[i], reading.table.loss[j], rtol=SAME,
+                                                                        equal_nan=True)):
             return note("read-two-formats", file=name, format=reading.format, other=other.name, rows=found.step.size)
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pytest_migparity.core.evidence import Ints
 
 STRAYS = 100
+REPLACED = 1000
 RESUMED_APART = 0.05
 LOGGED_ONCE = 0.05  # a resumed log prints most steps once; below this share the whole log is there twice
 
@@ -25,7 +27,8 @@ LOGGED_ONCE = 0.05  # a resumed log prints most steps once; below this share the
 class Kept:
     """`rows` to keep, in step order; what was done, in `notes`, to how many `dropped` rows.
 
-    `joints` are the steps to which a resumed log goes back; `merged` counts rows that repeat a step and its value, as
+    `joints` are the steps to which a resumed log goes back, `replaced` the losses of an earlier run that it took the
+    place of, by step; `merged` counts rows that repeat a step and its value, as
     ranks do that all print.
     """
 
@@ -34,6 +37,7 @@ class Kept:
     dropped: int = 0
     joints: tuple[int, ...] = ()
     merged: int = 0
+    replaced: Mapping[int, float] = field(default_factory=dict)
 
 
 def last_of_each(step: Ints, cells: Cells, name: str) -> Kept:
@@ -84,7 +88,12 @@ def last_of_each(step: Ints, cells: Cells, name: str) -> Kept:
     if _every_rank(step) and not differ.size:
         return Kept(keep, notes, repeated + gone, merged=repeated)
     joints = tuple(np.intersect1d(step[back], step[keep]).tolist())
-    return Kept(keep, notes, repeated + gone, joints, int(np.setdiff1d(same, differ).size))
+    replaced = order[np.flatnonzero(~last[:-1])] if back.size else np.zeros(0, dtype=np.int64)
+    lost = replaced[~np.isfinite(cells.value[replaced])]
+    if lost.size:
+        notes.append(note("read-replaced-non-finite", file=name, rows=int(lost.size), step=int(step[lost[0]])))
+    before = dict(zip(step[replaced][:REPLACED].tolist(), cells.value[replaced][:REPLACED].tolist(), strict=True))
+    return Kept(keep, notes, repeated + gone, joints, int(np.setdiff1d(same, differ).size), before)
 
 
 def _strays(step: Ints, cells: Cells, back: Ints) -> Ints:

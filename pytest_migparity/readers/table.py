@@ -93,7 +93,7 @@ def _trajectory(rows: Rows, judged_cells: Cells, judged: str, index: Ints, step:
         if not without.all():
             columns[key], quantum[key] = cells.value, cells.quantum()
             quantum[key][without] = np.nan
-    return Trajectory(step, columns, quantum, usual_interval(step), rows.window or 1, once.joints)
+    return Trajectory(step, columns, quantum, usual_interval(step), rows.window or 1, once.joints, once.replaced)
 
 
 def _judged(columns: Mapping[str, None], name: str, column: str) -> str:

@@ -151,3 +151,84 @@ def test_a_log_that_starts_after_the_checkpoint_lacks_its_first_step(start):
     finding = judge(table(LONG_LOSS[rows], LONG[rows]), table(LONG_LOSS[rows] * (1 + 1e-7), LONG[rows]), first=101)
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert "loss-head-missing" in codes(finding)
+
+
+# --- after the weighed steps
+
+
+def long(steps=1000, seed=0):
+    rng = np.random.default_rng(seed)
+    step = np.arange(1, steps + 1)
+    base = (2.0 * np.exp(-step / 300) + 0.5) * np.exp(rng.normal(0, 0.03, steps))
+    return step, base, base * np.exp(rng.normal(0, 3e-6, steps))
+
+
+def test_a_good_long_run_passes_in_every_stretch():
+    step, ours, theirs = long()
+    assert judge(table(ours, step), table(theirs, step)).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(("rows", "factor", "outcome", "code"), [
+    (slice(500, 506), 400.0, Outcome.FAIL, "loss-block-apart"),  # an explosion
+    (slice(500, 540), 2.0, Outcome.FAIL, "loss-block-apart"),
+    (slice(500, 502), 1.02, Outcome.INCONCLUSIVE, "loss-block-apart"),
+], ids=["explosion", "doubled-for-forty-steps", "two-odd-rows"])
+def test_bad_steps_in_mid_run_are_found(rows, factor, outcome, code):
+    step, ours, theirs = long()
+    theirs[rows] *= factor
+    finding = judge(table(ours, step), table(theirs, step))
+    assert finding.outcome is outcome
+    assert code in codes(finding)
+
+
+def test_another_stream_of_data_in_mid_run_is_found():
+    """A twentieth of the run: `order` over all of it is still .93."""
+    step, ours, theirs = long(2000)
+    theirs[1000:1100] = long(2000, seed=5)[1][1000:1100]
+    finding = judge(table(ours, step), table(theirs, step))
+    assert finding.outcome is Outcome.FAIL
+    assert "loss-block-order" in codes(finding)
+
+
+def test_state_that_a_resume_lost_is_found():
+    step, ours, theirs = long()
+    theirs[500:] *= np.exp(3e-4)
+    plain = table(theirs, step)
+    resumed = Trajectory(plain.step, plain.columns, plain.quantum, joints=(501,))
+    finding = judge(table(ours, step), resumed)
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert "loss-joint" in codes(finding)
+
+
+def test_a_plateau_has_no_order():
+    """One batch fitted: 2e-7 of noise on a loss that does not move any more; facts: other data move d as the loss."""
+    step = np.arange(1, 601)
+    ours = 0.05 + 2 * np.exp(-step / 20)
+    theirs = ours * np.exp(np.random.default_rng(1).normal(0, 1e-6, 600))
+    finding = judge(table(ours, step), table(theirs, step))
+    assert finding.outcome is Outcome.PASS
+    assert next(each for each in finding.checks if each.name == "order").limit is None
+
+
+@pytest.mark.parametrize("places", [6, 12])
+def test_losses_of_bfloat16_settle_nothing_fine(places):
+    """A step of the grid is 2^-8 to 2^-7 of the loss: neither a spike nor a copy."""
+    rng = np.random.default_rng(2)
+    ours = 2.0 * np.exp(-np.arange(1, 201) / 80) + 0.5
+
+    def grid(loss):
+        unit = np.exp2(np.floor(np.log2(loss)) - 7)
+        rounded = np.round(np.round(loss / unit) * unit, places)
+        return Trajectory(np.arange(1, 201), {"loss": rounded}, {"loss": np.full(200, 10.0**-places)})
+
+    finding = judge(grid(ours), grid(ours * np.exp(rng.normal(0, 2e-4, 200))))
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert not {"loss-copied", "loss-glued"} & set(codes(finding))
+    assert not violated(finding)
+
+
+def test_logs_of_unequal_length_that_count_from_0_and_from_1_are_offered_the_shift():
+    step, ours, theirs = long()
+    finding = judge(table(ours[:900], step[:900] - 1), table(theirs, step))
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert "loss-offset" in codes(finding)

@@ -57,7 +57,8 @@ def test_every_note_of_a_reader_is_either_counted_or_a_remark():
         "read-ansi", "read-bom", "read-encoding", "read-wide-digits", "read-torn-text", "read-unsorted",
         "read-repeat-differs", "read-value-twice", "read-steps-are-positions", "read-steps-from-bar",
         "read-steps-from-logging", "read-steps-from-engine", "read-step-is", "read-overflow", "read-chart-grouped",
-        "read-chart-sampled", "read-resume-differs", "read-two-formats"}
+        "read-chart-sampled", "read-resume-differs", "read-two-formats",
+        "read-replaced-non-finite"}
     source = "".join(path.read_text("utf-8") for path in (Path(pytest_migparity.__file__).parent / "readers").glob("*.py"))
     assert set(re.findall(r'"(read-[a-z-]+)"', source)) == remarks | set(DROPPED) | set(REPAIRED)
 

@@ -14,6 +14,15 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "both sides were read from one and the same place ({site}): that proves nothing; name each side's own",
         "两侧证据取自同一位置（{site}），不能说明任何问题；请分别指定两侧的站点",
     ),
+    "rerun-unusable": (
+        "{file} is no rerun that measures a floor: {why}; leave it out",
+        "{file} 不能作为测量本底的重复运行（{why}）；请去掉它",
+    ),
+    "rerun-apart": (
+        "{file} is no rerun of the baseline: {check} is {value}, and good runs reach {most}; leave it out, or hand in reruns "
+        "with the same seed and recipe",
+        "{file} 不是基线的重复运行：{check} 为 {value}，而正常运行不超过 {most}；请去掉它，或提供同种子、同配方的重复运行",
+    ),
     "rerun-is-run": (
         "the baseline's rerun {file} holds the candidate's run: it measures no floor; rerun the baseline",
         "基线的重复运行 {file} 与迁移侧的运行完全相同，不能作为本底噪声；请在基线侧重新运行",

@@ -155,6 +155,19 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "both logs have the same {column} to the last digit: one run wrote them; hand in the other side's own log",
         "两份日志的 {column} 逐位相同：出自同一次运行；请提供另一侧自己的日志",
     ),
+    "loss-block-order": (
+        "from step {step} on, for a hundred rows, the step-to-step changes correlate at {order} only: other data",
+        "自第 {step} 步起的一百行内，逐步变化的相关仅 {order}：数据不同",
+    ),
+    "loss-block-apart": (
+        "within a hundred rows from step {step} the sides are {apart} apart, which good long runs are not",
+        "自第 {step} 步起的一百行内，两侧相差 {apart}，正常的长程运行不会如此",
+    ),
+    "loss-joint": (
+        "after the {side} resumed at step {step} the sides are {after} apart, before it {before}: was all state restored "
+        "(optimizer, loader, random streams)?",
+        "{side} 在第 {step} 步续训后两侧相差 {after}，之前为 {before}：优化器、数据加载、随机流等状态是否完整恢复？",
+    ),
     "loss-glued": (
         "{count} steps in a row ({steps}) are equal in every digit of full precision and others are not: part of one log "
         "was pasted into the other; fetch the logs again",

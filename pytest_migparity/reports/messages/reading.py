@@ -119,4 +119,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "file of its own, or name the format",
         "{file} 按 {format} 读取，但其中还有 {rows} 行 {other} 格式的记录且内容不同：请将两份日志分开，或指明格式",
     ),
+    "read-replaced-non-finite": (
+        "{file}: {rows} rows that a resume replaced were NaN or Inf, first at step {step}: the run broke there before",
+        "{file}：被续训覆盖的行中有 {rows} 行为 NaN/Inf，首次在第 {step} 步：该运行曾在此处中断",
+    ),
 }
