@@ -214,3 +214,27 @@ def test_steps_of_logs_that_print_every_third_step(tmp_path):
     verdict = Logs(tmp_path / "a", tmp_path / "b", policy=Policy(steps=60, family="dense")).judge()
     assert verdict.outcome is Outcome.PASS
     assert (verdict.finding.coverage.compared, verdict.finding.coverage.of) == (20, 20)
+
+
+@pytest.mark.parametrize(("ours", "theirs", "code"), [
+    ([1.0] * 60, [100.0] * 60, "loss-norm-apart"), ([1.0] * 60, [0.0] * 60, "loss-norm-zero"),
+    ([1.0] * 60, [1.2] * 60, "")], ids=["a-hundred-times", "zero", "a-fifth"])
+def test_gradient_norms_far_apart_keep_the_loss_from_passing(tmp_path, ours, theirs, code):
+    verdict = Logs(jsonl(tmp_path / "a.jsonl", CURVE, grad_norm=ours),
+                   jsonl(tmp_path / "b.jsonl", CURVE * np.exp(1e-6 * JITTER), grad_norm=theirs),
+                   policy=Policy(family="dense")).judge()
+    assert verdict.outcome is (Outcome.INCONCLUSIVE if code else Outcome.PASS)
+    assert not code or code in [item.code for item in verdict.finding.notes]
+
+
+def test_a_rate_reported_before_and_after_the_scheduler_every_tenth_step_is_no_other_schedule(tmp_path):
+    """Rows of every tenth step: one side prints the rate of the step, the other the next one's."""
+    step = np.arange(10, 610, 10)
+    loss = 2 * np.exp(-step / 400) + 0.5 + 0.05 * np.sin(2.3 * step)
+    for name, late, noise in (("a", 0, 0.0), ("b", 1, 1e-6)):
+        rows = [{"step": int(k), "loss": float(x), "lr": 1.234567e-4 * (1 - (int(k) + late) / 1000)}
+                for k, x in zip(step, loss * np.exp(noise * np.sin(7.7 * step)), strict=True)]
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    verdict = Logs(tmp_path / "a", tmp_path / "b", policy=Policy(family="dense")).judge()
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert "loss-lr-one-late" in [item.code for item in verdict.finding.notes]

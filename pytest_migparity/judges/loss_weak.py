@@ -14,8 +14,9 @@ from pytest_migparity.core.levels import LEVELS
 from pytest_migparity.core.limits import Floors, Limits, limit_for
 from pytest_migparity.core.verdict import Check, Coverage, Finding, Note, Outcome, note
 
+from .loss_channels import channels_of
 from .loss_notes import doubtful
-from .traj_align import align, series_of
+from .traj_align import align, last_expected, series_of
 from .traj_stats import tail_points
 
 if TYPE_CHECKING:
@@ -64,12 +65,13 @@ def judge_weak(sides: tuple[Evidence[Trajectory], Evidence[Trajectory]], notes: 
     """Are the sides' tail means of ln loss equivalent within the limit of `tail`? Never pointwise.
 
     The value of `tail` is the smallest margin at which the runs would be equivalent. PASS says "statistically
-    compatible", never "the same". FAIL: the whole interval lies beyond the limit, or runs of one side only are broken.
+    compatible", never "the same". FAIL: the whole interval lies beyond the limit, runs of one side only are broken, or
+    the sides train by another learning rate.
     INCONCLUSIVE: fewer than five different runs on a side, runs that do not cover the same steps, no spread between
     runs, an interval that reaches over the limit.
     """
     limit = limit_for(SPEC, limits, floors)
-    tails = [np.array([_tail(run) for run in side.runs]) for side in sides]
+    tails = [np.array([_tail(run, policy) for run in side.runs]) for side in sides]
     broken = [bool(np.isnan(tail).any()) for tail in tails]
     reasons = [*_runs_missing(sides), *_uneven(sides, policy)]
     value, blocked, outcome = math.nan, "loss-check-weak" if reasons else "", Outcome.INCONCLUSIVE
@@ -91,6 +93,8 @@ def judge_weak(sides: tuple[Evidence[Trajectory], Evidence[Trajectory]], notes: 
             outcome, reasons = Outcome.FAIL, [note("loss-weak-apart", **shown)]
         else:
             blocked, reasons = "loss-check-weak", [note("loss-weak-wide", **shown)]
+    if all(side.runs for side in sides) and (rates := _rates(sides)):
+        reasons, outcome = [*reasons, *rates], Outcome.FAIL
     if any(side.problems for side in sides) or doubtful(notes):
         outcome = Outcome.INCONCLUSIVE
     runs = [run for side in sides for run in side.runs]
@@ -100,9 +104,20 @@ def judge_weak(sides: tuple[Evidence[Trajectory], Evidence[Trajectory]], notes: 
                    notes=(*notes, *reasons), mode="weak")
 
 
-def _tail(run: Recorded[Trajectory]) -> float:
-    """Mean ln loss over the last tenth of one run; NaN where any of it is non-finite or not positive."""
+def _rates(sides: tuple[Evidence[Trajectory], ...]) -> list[Note]:
+    """Learning rates that differ between the sides' first runs: an input of training, whatever the seeds are."""
+    ours, theirs = (side.runs[0].table for side in sides)
+    a, b = series_of(ours), series_of(theirs)
+    if a is None or b is None or not a.step.size or not b.step.size:
+        return []
+    return [item for item in channels_of(ours, theirs, align(a, b)).failed if item.code == "loss-lr-differs"]
+
+
+def _tail(run: Recorded[Trajectory], policy: Policy) -> float:
+    """Mean ln loss over the last tenth of the recipe's steps; NaN where any loss is not finite and positive."""
     series = series_of(run.table)
+    if series is not None:
+        series = series.within(policy.first, last_expected(series, series, policy.steps))
     if series is None or not series.step.size or not np.all(np.isfinite(series.loss) & (series.loss > 0)):
         return math.nan
     return float(np.log(series.loss[-tail_points(series.loss.size):]).mean())

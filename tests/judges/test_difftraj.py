@@ -462,3 +462,23 @@ def test_the_tail_is_the_signed_mean_of_the_last_tenth():
     d[45:] = [2e-3, 2e-3, 2e-3, 2e-3, -2e-3]
     pair = [Trajectory(step, {"loss": one}, {"loss": np.zeros(50)}) for one in (loss, loss * np.exp(d))]
     assert measure(*pair)["tail"] == pytest.approx(1.2e-3, rel=1e-9)
+
+
+def test_weak_mode_judges_the_recipes_steps_and_the_learning_rate():
+    """Six runs a side. Equal over the recipe's 50 steps, a third worse after them; then another learning rate."""
+    rng = np.random.default_rng(8)
+
+    def runs(side, rate=1e-4):
+        found = []
+        for i in range(6):
+            each = table(CURVE * np.exp(rng.normal(0, 1e-4, 100)) * np.where(STEPS > 50, 1.0 + (side == "candidate") / 3, 1))
+            rates = {"lr": np.full(100, rate)}
+            found.append(Recorded(Trajectory(each.step, {**each.columns, **rates}, {**each.quantum, "lr": np.zeros(100)}),
+                                  Witness(side, "real", f"{side}{i}", f"{side}{i}")))
+        return Evidence(side, "loss", tuple(found))
+
+    assert judge(runs("baseline"), runs("candidate"), mode="weak").outcome is Outcome.FAIL
+    assert judge(runs("baseline"), runs("candidate"), mode="weak", steps=50).outcome is Outcome.PASS
+    finding = judge(runs("baseline"), runs("candidate", 3e-4), mode="weak", steps=50)
+    assert finding.outcome is Outcome.FAIL
+    assert "loss-lr-differs" in codes(finding)

@@ -102,6 +102,15 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "more",
         "{column} 的打印位数不足以区分 {baseline} 与 {candidate}（第 {step} 步）：请至少打印三位有效数字",
     ),
+    "loss-norm-apart": (
+        "the gradient norms are a factor of {ratio} apart: other gradients, whatever the losses say; compare them by "
+        "group (L4)",
+        "梯度范数相差 {ratio} 倍：无论 loss 如何，梯度已不同；请按参数组比较（L4）",
+    ),
+    "loss-norm-zero": (
+        "the gradient norm is 0 on one side alone at {count} steps, first at step {step}",
+        "有 {count} 步仅一侧梯度范数为 0，首次在第 {step} 步",
+    ),
     "loss-skipped-differs": (
         "skipped steps differ at {count} steps, first at step {step} (baseline {baseline}, candidate {candidate})",
         "有 {count} 步的跳步计数不同，首次在第 {step} 步（基线 {baseline}，迁移侧 {candidate}）",
