@@ -209,7 +209,7 @@ def _between(channel: Channel, rounding: float) -> bool:
 
 
 def _norms_apart(channel: Channel, figures: tuple[Check, ...]) -> tuple[Note, ...]:
-    """Gradient norms a factor of two apart or more, or zero on one side alone: other gradients, whatever the losses say.
+    """Gradient norms a factor of two apart, or zero on one side alone: other gradients, whatever the losses say.
 
     The published rules allow 10 % (facts/loss.md); how far good pairs go no labelled data says, hence no FAIL.
     """
