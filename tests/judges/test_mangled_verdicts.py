@@ -114,16 +114,16 @@ def holds_rows_of(data, candidate, baseline):
 
 
 def with_a_third_run(judged, pair, names, foreign, seed):
-    """Rows that get in are those of a third run, in the same format and in another."""
+    """Does it hold, where rows that get in are those of a third run, in the same format and in another?"""
     kind, family, ours, theirs, third = pair
     baseline, candidate = log(kind, ours), log(kind, theirs)
     assume(judge(kind, baseline, candidate, family).outcome is not Outcome.PASS)
     data = mangling.mangled(candidate, names, [log(kind, third), log(foreign, third)], seed)
-    assert judged(kind, baseline, data, family).outcome is not Outcome.PASS
+    return judged(kind, baseline, data, family).outcome is not Outcome.PASS
 
 
 def with_the_baseline(judged, pair, names, _, seed):
-    """Rows that get in are the baseline's own.
+    """Does it hold, where rows that get in are the baseline's own?
 
     Left out is what nobody can tell: a file without any row of the candidate; and whose rows they are, in few printed
     digits, where the candidate's are missing or the log looks like that of a resumed run.
@@ -133,19 +133,19 @@ def with_the_baseline(judged, pair, names, _, seed):
     assume(judge(kind, baseline, candidate, family).outcome is not Outcome.PASS)
     data = mangling.mangled(candidate, names, [baseline], seed)
     passed = judged(kind, baseline, data, family).outcome is Outcome.PASS
-    assert not passed or (kind not in FULL_DIGITS and resumed(data)) or not holds_rows_of(data, candidate, baseline)
+    return not passed or (kind not in FULL_DIGITS and resumed(data)) or not holds_rows_of(data, candidate, baseline)
 
 
 @given(pairs(), some(STEADY), st.sampled_from(NUMBERED), SEEDS)
 @settings(QUIET, max_examples=300)
 def test_no_mangling_turns_a_verdict_green(pair, names, foreign, seed):
-    with_a_third_run(judge, pair, names, foreign, seed)
+    assert with_a_third_run(judge, pair, names, foreign, seed)
 
 
 @given(pairs(how=WHOLE), GLUED, st.none(), SEEDS)
 @settings(QUIET, max_examples=300)
 def test_rows_of_the_baseline_turn_no_verdict_green(pair, names, foreign, seed):
-    with_the_baseline(judge, pair, names, foreign, seed)
+    assert with_the_baseline(judge, pair, names, foreign, seed)
 
 
 @given(pairs(NUMBERED, ("offset",)), st.integers(2, 6))
@@ -188,7 +188,7 @@ def test_a_broken_judge_does_not_get_through(name, broken, prop, monkeypatch):
     @given(pairs(how=WHOLE), some(STEADY) if prop is with_a_third_run else GLUED, st.sampled_from(NUMBERED), SEEDS)
     @settings(QUIET, max_examples=300, phases=[Phase.generate], report_multiple_bugs=False)
     def check(pair, names, foreign, seed):
-        prop(judged, pair, names, foreign, seed)
+        assert prop(judged, pair, names, foreign, seed)
 
     with pytest.raises(AssertionError):
         check()
