@@ -238,3 +238,12 @@ def test_a_rate_reported_before_and_after_the_scheduler_every_tenth_step_is_no_o
     verdict = Logs(tmp_path / "a", tmp_path / "b", policy=Policy(family="dense")).judge()
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert "loss-lr-one-late" in [item.code for item in verdict.finding.notes]
+
+
+def test_a_rerun_with_rows_in_doubt_lifts_no_limit(logs, tmp_path):
+    """Two ranks print every step with two losses: nobody knows which of them repeats the baseline."""
+    text = "".join(f"{k},{x:.12f}\n{k},{x * 1.0001:.12f}\n" for k, x in zip(STEPS, CURVE, strict=True))
+    (tmp_path / "ranks.csv").write_text("step,loss\n" + text)
+    verdict = Logs(logs.baseline, logs.candidate, (tmp_path / "ranks.csv",), policy=logs.policy).judge()
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert "rerun-unusable" in [item.code for item in verdict.finding.notes]

@@ -52,9 +52,9 @@ ZEROS_MOVED = 0.4
 class Departure:
     """The three figures of one pair; `digits` is what rounding alone can make of |d|, the mean over the window.
 
-    `steady` is the jump without its largest tenth: a few odd rows must not hide a steady difference behind their noise
-    (none of 453 labelled pairs does that). `zeros_moved`: num_zeros of the gradient differs by more than 40 % at the
-    first step.
+    `steady` is the jump without its largest tenth, two rows at least: a few odd rows must not hide a steady difference
+    behind their noise (no labelled good pair but one does that). `zeros_moved`: num_zeros of the gradient differs by
+    more than 40 % at the first step.
     """
 
     late: float
@@ -129,8 +129,8 @@ def window_of(pair: Aligned) -> Mask:
 
 
 def _spread(jumps: Floats) -> float:
-    """Standard deviation without the largest tenth by size."""
-    kept = np.argsort(np.abs(jumps), kind="stable")[: jumps.size - int(TRIMMED * jumps.size)]
+    """Standard deviation without the largest tenth by size, two at least: one odd row makes two jumps."""
+    kept = np.argsort(np.abs(jumps), kind="stable")[: jumps.size - max(2, int(TRIMMED * jumps.size))]
     return float(jumps[kept].std())
 
 

@@ -304,3 +304,10 @@ def test_rounding_alone_is_weighed_as_rounding():
     loss = 2.0 + 0.05 * np.sin(2.3 * step)
     sides = [table(loss + rng.uniform(-5e-6, 5e-6, 100), quantum=1e-5) for _ in range(2)]
     assert judge(*sides, family="dense").outcome is Outcome.PASS
+
+
+def test_one_odd_row_below_the_spikes_does_not_hide_a_steady_offset():
+    """5e-4 everywhere and 1e-2 once, twenty medians: the one row's jumps lower the departure to where good pairs are."""
+    finding = judge(table(PAPER), table(PAPER * np.exp(5e-4 + 1e-2 * (STEPS[len(STEPS) // 2] == STEPS))), family="moe")
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert "loss-departure-hidden" in codes(finding)
