@@ -95,10 +95,11 @@ def follow(logs: Logs, *, every: float, patience: float = PATIENCE, sleep: Calla
             seen, waited = now, 0.0
             verdict = _so_far(logs)
             if verdict is not None:
-                complete = logs.policy.steps is not None and logs.judge().finding.coverage
-                done = bool(complete and complete.compared >= complete.of > 0)
+                whole = verdict if logs.policy.steps is None else logs.judge()
+                coverage = whole.finding.coverage
+                done = whole is not verdict and coverage.compared >= coverage.of > 0
                 final = done or _settled(verdict)
-                yield (logs.judge() if done else verdict), final
+                yield (whole if done else verdict), final
                 if final:
                     return
         sleep(every)

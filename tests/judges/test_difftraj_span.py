@@ -197,7 +197,17 @@ def test_state_that_a_resume_lost_is_found():
     resumed = Trajectory(plain.step, plain.columns, plain.quantum, joints=(501,))
     finding = judge(table(ours, step), resumed)
     assert finding.outcome is Outcome.INCONCLUSIVE
-    assert "loss-joint" in codes(finding)
+    assert [(item.params["side"], item.params["step"]) for item in finding.notes if item.code == "loss-joint"] == [
+        ("candidate", 501)]
+
+
+@pytest.mark.parametrize(("size", "outcome"), [(2e-3, Outcome.INCONCLUSIVE), (5e-4, Outcome.PASS)])
+def test_a_lasting_difference_that_begins_after_the_weighed_steps_is_no_pass_above_a_thousandth(size, outcome):
+    step, ours, theirs = long()
+    theirs[102:] *= np.exp(size)
+    finding = judge(table(ours, step), table(theirs, step))
+    assert finding.outcome is outcome
+    assert ("loss-late" in codes(finding)) == (outcome is Outcome.INCONCLUSIVE)
 
 
 def test_a_plateau_has_no_order():
