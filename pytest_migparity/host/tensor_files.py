@@ -7,6 +7,7 @@ import io
 import math
 import os
 import tempfile
+import tokenize
 import zipfile
 import zlib
 from functools import partial
@@ -97,7 +98,8 @@ def _header(stream: BinaryIO, where: str) -> Tuple[Any, Tuple[int, ...], bool]:
         shape, fortran, dtype = read(stream)
     except TensorFileError:
         raise
-    except (ValueError, EOFError, TypeError, KeyError, SyntaxError, RecursionError, MemoryError) as error:
+    except (ValueError, EOFError, TypeError, KeyError, SyntaxError, tokenize.TokenError, RecursionError,
+            MemoryError) as error:
         said = str(error) or type(error).__name__
         raise TensorFileError("%s: its npy header cannot be read: %s" % (where, said.splitlines()[0])) from None
     if dtype.hasobject:

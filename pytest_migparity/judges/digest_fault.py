@@ -7,6 +7,7 @@ asked for before one that is read off the sketch.
 from __future__ import annotations
 
 import enum
+import math
 
 from pytest_migparity.wire.digest import Stats, TensorDigest
 
@@ -21,7 +22,6 @@ _SCALE_FROM = 1e-3  # a factor nearer to 1 than this is not told from noise
 _SAME_NORM = 2e-3
 _SAME_EXTREME = 4e-3  # one rounding to bfloat16
 _SAME_SUM = 0.05  # of the norm
-_NEAR_ZERO = 0.75  # three standard deviations of the cosine of 16 lanes
 
 
 class Fault(enum.StrEnum):
@@ -83,7 +83,7 @@ def _near(value: float, other: float, share: float) -> bool:
 
 
 def _permuted_and_noisy(a: Stats, b: Stats, measured: Relation) -> bool:
-    return (abs(measured.cosine) < _NEAR_ZERO and _near(a.l2, b.l2, _SAME_NORM)
+    return (measured.orthogonal and _near(a.l2, b.l2, _SAME_NORM)
             and _near(a.low, b.low, _SAME_EXTREME) and _near(a.high, b.high, _SAME_EXTREME)
             and abs(a.total - b.total) < _SAME_SUM * a.l2)
 
@@ -108,12 +108,15 @@ def _cast(baseline: TensorDigest, candidate: TensorDigest, measured: Relation) -
         return None
     shrinks = candidate.stats.l2 / baseline.stats.l2 - 1 if units[1] == unit else \
         baseline.stats.l2 / candidate.stats.l2 - 1
-    if abs(shrinks) <= _STAYS * unit and _meets(measured, ROUNDED, unit):
+    if abs(shrinks) <= _STAYS * unit and _meets(measured.low, measured.high, ROUNDED, unit):
         return Fault.ROUNDED
-    if _SHRINKS[0] * unit <= shrinks <= _SHRINKS[1] * unit and _meets(measured, TRUNCATED, unit):
-        return Fault.TRUNCATED
+    if measured.relative and _SHRINKS[0] * unit <= shrinks <= _SHRINKS[1] * unit:
+        # most of a cut lies along the baseline, where the scale is exact
+        exact = math.hypot(measured.scale - 1, measured.residual) / measured.relative
+        if _meets(measured.low * exact, measured.high * exact, TRUNCATED, unit):
+            return Fault.TRUNCATED
     return None
 
 
-def _meets(measured: Relation, span: tuple[float, float], unit: float) -> bool:
-    return measured.low <= span[1] * unit and measured.high >= span[0] * unit
+def _meets(low: float, high: float, span: tuple[float, float], unit: float) -> bool:
+    return low <= span[1] * unit and high >= span[0] * unit
