@@ -161,6 +161,59 @@ def faults() -> None:
         typer.echo(f"{fault.name:<28}{fault.kind:<14}{expected}\n{'':<28}{fault.cause}")
 
 
+@app.command()
+def digest(
+    path: Annotated[Path, typer.Argument(help="safetensors file, index or folder; npz or npy file")],
+    out: Annotated[Path, typer.Option(help="write the digest here; an existing file is kept")],
+    level: Annotated[int, typer.Option(min=0, max=1, help="0: names and hashes; 1: also statistics and sketches")] = 1,
+    hash: Annotated[str | None, typer.Option(help="content hash, xxh3_128 (default where xxhash is installed) or "
+                                             "sha256")] = None,
+) -> None:
+    """Write what a few KB can say of a checkpoint's tensors, to be compared where the other side's digest is."""
+    from .host.digest import digest as digested
+    from .host.tensor_files import open_tensors
+    from .reports.messages import language, say
+    from .wire.digest import ALGORITHMS
+    from .wire.digest_text import to_text
+
+    if hash is not None and hash not in ALGORITHMS:
+        raise UserError(f"--hash {hash}: {did_you_mean(hash, ALGORITHMS)}")
+    if out.exists():
+        raise UserError(f"{out} exists; move it away or choose another --out")
+    try:
+        found = digested(open_tensors(str(path)), level=level, algorithm=hash)
+        text = to_text(found)
+        out.write_text(text, "ascii")
+    except (ValueError, OSError) as error:
+        raise UserError(str(error)) from None
+    except ImportError:
+        raise UserError("--hash xxh3_128 needs the package xxhash: install it, or digest both with sha256") from None
+    typer.echo(say("digest-written", language(), file=str(out), tensors=len(found.tensors), level=found.level,
+                   algorithm=found.algorithm, size=len(text)))
+
+
+@app.command()
+def diffdigest(
+    baseline: Annotated[Path, typer.Argument(help="digest of the official run's tensors")],
+    candidate: Annotated[Path, typer.Argument(help="digest of the migrated run's tensors")],
+    lang: Annotated[str | None, typer.Option(help="en or zh (default: from the locale)")] = None,
+) -> None:
+    """Compare two digests tensor by tensor: equal, value-equal, or which fault, where and how large."""
+    from .judges.digestmatch import match
+    from .reports.digest_text import digest_text
+    from .wire.digest import DigestError
+    from .wire.digest_text import read
+
+    spoken = _language(lang)
+    try:
+        found = match(read(str(baseline)), read(str(candidate)))
+    except DigestError as error:
+        raise UserError(str(error)) from None
+    notes = [*found.notes, *(item.note() for item in found.tensors)]
+    typer.echo(digest_text(found.outcome, found.counts, notes, spoken))
+    raise typer.Exit(EXIT[found.outcome])
+
+
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
 def envlock(context: typer.Context) -> None:
     """Write this host's environment lock (--help lists its own options)."""

@@ -1,0 +1,142 @@
+"""Tensors to their digest: leaf by leaf, in memory that does not grow with the tensor.
+
+The content hash is xxh3_128 where the package xxhash is installed, else sha256; the digest says which. A tensor's hash
+is the hash over its dtype, its shape and the hashes of its leaves of 2^20 elements, little-endian, in C order.
+"""
+
+import hashlib
+import math
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+from ..wire.digest import LANES, SATURATED, Digest, Stats, TensorDigest, as_sent, step
+from .digest_numpy import LEAF, Array, Leaf, measure, mixed, narrowed, storage
+
+_INTEGERS = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
+_NARROWER = {"float16": ("bfloat16",), "float32": ("bfloat16", "float16"),
+             "float64": ("bfloat16", "float16", "float32"),
+             **{name: _INTEGERS[:place] for place, name in enumerate(_INTEGERS)}}
+_PROBE = 256  # elements looked at before a whole leaf is
+
+
+class Tensor(NamedTuple):
+    """A tensor to digest: `leaves` yields its elements in C order, as flat arrays of 2^20 and a shorter last one."""
+
+    name: str
+    dtype: str
+    shape: Tuple[int, ...]
+    leaves: Callable[[], Iterator[Array]]
+
+
+def algorithm_here() -> str:
+    """The content hash that is used unless another is asked for."""
+    try:
+        import xxhash  # noqa: F401  only whether it is there
+    except ImportError:
+        return "sha256"
+    return "xxh3_128"
+
+
+def digest(tensors: Iterable[Tensor], *, level: int = 1, algorithm: Optional[str] = None) -> Digest:
+    """Digest every tensor. ImportError where `algorithm` is xxh3_128 and xxhash is not installed."""
+    chosen = algorithm or algorithm_here()
+    done = [digest_tensor(tensor, level=level, algorithm=chosen) for tensor in tensors]
+    return Digest(level, chosen, tuple(sorted(done, key=lambda item: item.name)))
+
+
+def of_array(name: str, array: Array, dtype: str = "") -> Tensor:
+    """A numpy array in memory, of any strides and byte order; `dtype` where numpy has none, such as bfloat16 as uint16.
+
+    ValueError for a type that is not digested, such as Python objects.
+    """
+    dtype = dtype or array.dtype.name
+    kind = storage(dtype)
+    if array.dtype.kind not in "fiub" or (array.dtype.newbyteorder("=") != kind.newbyteorder("=") and dtype != "bool"):
+        raise ValueError("%s: %s is not a type that is digested as %s" % (name, array.dtype, dtype))
+    return Tensor(name, dtype, array.shape, lambda: leaves_of(array, kind))
+
+
+def leaves_of(array: Array, kind: Any) -> Iterator[Array]:
+    """The elements of an array in C order as leaves of `kind`, copied only where they do not lie so already."""
+    flat = array.reshape(-1) if array.flags.c_contiguous else array.flat
+    for start in range(0, array.size, LEAF):
+        part = flat[start:start + LEAF]
+        part = part.view(np.uint8) if part.dtype == np.bool_ else part.astype(kind, copy=False)
+        yield np.require(part, requirements=["C", "A"])
+
+
+def digest_tensor(tensor: Tensor, *, level: int, algorithm: str) -> TensorDigest:
+    """Digest one tensor."""
+    hasher = _hasher(algorithm)
+    hashes: List[bytes] = []
+    parts: List[Optional[Leaf]] = []
+    narrow: Dict[str, List[bytes]] = {target: [] for target in _NARROWER.get(tensor.dtype, ()) if level}
+    for number, elements in enumerate(tensor.leaves()):
+        hashes.append(hasher(elements).digest())
+        if level:
+            parts.append(measure(elements, tensor.dtype, number * LEAF))
+            for target in list(narrow):
+                fits = narrowed(elements[:_PROBE], tensor.dtype, target) is not None
+                shorter = narrowed(elements, tensor.dtype, target) if fits else None
+                if shorter is None:
+                    del narrow[target]
+                else:
+                    narrow[target].append(hasher(np.ascontiguousarray(shorter)).digest())
+    target = next(iter(narrow), "")
+    return TensorDigest(
+        tensor.name, tensor.dtype, tensor.shape, _combined(hasher, tensor.dtype, tensor.shape, hashes),
+        stats=_stats(parts) if level else None, narrow=target,
+        values=_combined(hasher, target, tensor.shape, narrow[target]) if target else "")
+
+
+def _hasher(algorithm: str) -> Callable[..., Any]:
+    if algorithm == "xxh3_128":
+        import xxhash
+
+        return xxhash.xxh3_128  # type: ignore[no-any-return]
+    return hashlib.sha256
+
+
+def _combined(hasher: Callable[..., Any], dtype: str, shape: Tuple[int, ...], leaves: List[bytes]) -> str:
+    head = "%s %s\n" % (dtype, "x".join(map(str, shape)))
+    return str(hasher(head.encode("ascii") + b"".join(leaves)).hexdigest())[:16]
+
+
+def _stats(leaves: List[Optional[Leaf]]) -> Optional[Stats]:
+    known = [leaf for leaf in leaves if leaf is not None]
+    if len(known) < len(leaves):
+        return None
+    lanes = np.zeros(256)
+    for leaf in known:
+        lanes = lanes + leaf.lanes
+    low, high = min((leaf.low for leaf in known), default=0.0), max((leaf.high for leaf in known), default=0.0)
+    l2 = as_sent(math.sqrt(math.fsum(leaf.squares for leaf in known)))
+    return Stats(
+        l2=l2, total=as_sent(math.fsum(leaf.total for leaf in known)),
+        low=low if low <= high else 0.0, high=high if low <= high else 0.0,
+        zeros=sum(leaf.zeros for leaf in known), nans=sum(leaf.nans for leaf in known),
+        infs=sum(leaf.infs for leaf in known),
+        multiset=(sum(leaf.multiset[0] for leaf in known) & 0xFFFFFFFF,
+                  sum(leaf.multiset[1] for leaf in known) & 0xFFFFFFFF),
+        lanes=quantised(folded(lanes, LANES), l2))
+
+
+def folded(lanes: Array, amount: int) -> Array:
+    """256 lanes added up, with fixed signs, to 64 or 16; those of 16 are sums of those of 64."""
+    index = np.arange(256, dtype=np.uint32)
+    signs = np.where(mixed(index ^ np.uint32(0x5BD1E995)) & np.uint32(1), -1.0, 1.0)
+    order = np.argsort(mixed(index ^ np.uint32(0x1B873593)), kind="stable")
+    groups = (lanes * signs)[order].reshape(amount, -1)
+    sums = np.zeros(amount)
+    for column in range(groups.shape[1]):  # one after the other: numpy promises no order for sum()
+        sums += groups[:, column]
+    return sums
+
+
+def quantised(lanes: Array, l2: float) -> Tuple[int, ...]:
+    """Lanes in whole units of `wire.digest.step(l2)`, to the nearest even."""
+    unit = step(l2, len(lanes))
+    if not unit:
+        return (0,) * len(lanes)
+    return tuple(int(lane) for lane in np.clip(np.rint(lanes / unit), -SATURATED, SATURATED))

@@ -1,0 +1,176 @@
+"""Which file is it, and what tensors does it hold: npy, npz, safetensors, a folder or an index of shards.
+
+Told by content, never by unpickling. Nothing but headers is read before a tensor's leaves are asked for.
+"""
+
+import io
+import math
+import os
+import tempfile
+import tokenize
+import zipfile
+import zlib
+from functools import partial
+from typing import Any, BinaryIO, Iterator, List, Tuple
+
+import numpy as np
+from numpy.lib import format as npy
+
+from .digest import Tensor, leaves_of, of_array
+from .digest_numpy import LEAF, Array
+from .safetensors_files import TensorFileError, read_index, read_safetensors
+
+_DEFLATE = 1032  # no deflated byte becomes more than these
+
+
+def open_tensors(path: str) -> List[Tensor]:
+    """The tensors of a file, or of a folder with one checkpoint; TensorFileError names what is wrong with it."""
+    try:
+        if os.path.isdir(path):
+            return _open_folder(path)
+        if path.endswith(".index.json"):
+            return read_index(path)
+        with open(path, "rb") as stream:
+            start = stream.read(9)
+        if start[:6] == npy.MAGIC_PREFIX:
+            return [_npy(path)]
+        if start[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
+            return _npz(path)
+        if start[8:9] == b"{" or path.endswith(".safetensors"):
+            return read_safetensors(path)
+    except OSError as error:
+        raise TensorFileError("%s: %s" % (path, error.strerror or error)) from None
+    if start[:1] == b"\x80":
+        raise TensorFileError("%s is a pickle, which could run code: not opened. Save as safetensors" % path)
+    raise TensorFileError("%s begins with %r: neither npy, npz nor safetensors" % (path, start[:8]))
+
+
+def _open_folder(path: str) -> List[Tensor]:
+    names = sorted(os.listdir(path))
+    indices = [name for name in names if name.endswith(".safetensors.index.json")]
+    files = [name for name in names if name.endswith(".safetensors")]
+    if len(indices) == 1:
+        return read_index(os.path.join(path, indices[0]))
+    if indices or len(files) != 1:
+        raise TensorFileError("%s holds %d safetensors files and %d indices: name the one that is meant"
+                              % (path, len(files), len(indices)))
+    return read_safetensors(os.path.join(path, files[0]))
+
+
+def _npy(path: str) -> Tensor:
+    """The one array of an npy file; it is called `array`."""
+    with open(path, "rb") as stream:
+        dtype, shape, fortran = _header(stream, path)
+        start, size = stream.tell(), os.fstat(stream.fileno()).st_size
+    _whole(path, size - start, dtype, shape)
+    return _tensor(path, "array", dtype)._replace(shape=shape, leaves=partial(_mapped, path, start, dtype, shape,
+                                                                             "F" if fortran else "C"))
+
+
+def _mapped(source: Any, start: int, dtype: Any, shape: Tuple[int, ...], order: Any) -> Iterator[Array]:
+    if math.prod(shape):
+        array = np.memmap(source, dtype=dtype, mode="r", offset=start, shape=shape, order=order)
+        yield from leaves_of(array, dtype.newbyteorder("<"))
+
+
+def _tensor(where: str, name: str, dtype: Any) -> Tensor:
+    """A tensor of a numpy type, still without elements."""
+    try:
+        return of_array(name, np.zeros(0, dtype))
+    except ValueError as error:
+        raise TensorFileError("%s: %s" % (where, error)) from None
+
+
+def _whole(where: str, held: int, dtype: Any, shape: Tuple[int, ...]) -> None:
+    wanted = math.prod(shape) * int(dtype.itemsize)
+    if held != wanted:
+        raise TensorFileError("%s holds %d bytes of elements, and its header speaks of %d: cut short, or not one array"
+                              % (where, held, wanted))
+
+
+def _header(stream: BinaryIO, where: str) -> Tuple[Any, Tuple[int, ...], bool]:
+    """(dtype, shape, in Fortran order?) of an npy stream, which is left at the first element."""
+    try:
+        version = npy.read_magic(stream)
+        if version not in ((1, 0), (2, 0)):
+            raise TensorFileError("%s: npy version %s, expected 1.0 or 2.0" % (where, version))
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, fortran, dtype = read(stream)
+    except TensorFileError:
+        raise
+    except (ValueError, EOFError, TypeError, KeyError, SyntaxError, tokenize.TokenError, RecursionError,
+            MemoryError) as error:
+        said = str(error) or type(error).__name__
+        raise TensorFileError("%s: its npy header cannot be read: %s" % (where, said.splitlines()[0])) from None
+    if dtype.hasobject:
+        raise TensorFileError("%s holds Python objects, a pickle that could run code: not opened" % where)
+    if any(length < 0 for length in shape):
+        raise TensorFileError("%s: shape %s" % (where, shape))
+    if dtype.kind == "V":
+        raise TensorFileError("%s holds %s, of which the file does not say what it means: save as safetensors, or "
+                              "as float32" % (where, dtype))
+    return dtype, shape, fortran
+
+
+def _npz(path: str) -> List[Tensor]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            return _members(path, archive, members)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise TensorFileError("%s: %s" % (path, error)) from None
+
+
+def _members(path: str, archive: zipfile.ZipFile, members: List[zipfile.ZipInfo]) -> List[Tensor]:
+    other = [member.filename for member in members if not member.filename.endswith(".npy")]
+    pickles = [name for name in other if name.endswith(".pkl")]
+    if pickles:
+        raise TensorFileError("%s is a PyTorch file: %.80s in it is a pickle, which could run code: not opened. Save "
+                              "as safetensors" % (path, pickles[0]))
+    if other:
+        raise TensorFileError("%s holds %.80s, which is no npy array" % (path, other[0]))
+    if len({member.filename for member in members}) < len(members):
+        raise TensorFileError("%s holds an array twice" % path)
+    claimed = sum(member.file_size for member in members)
+    if claimed > _DEFLATE * os.path.getsize(path):
+        raise TensorFileError("%s is said to unpack to %d bytes, more than its size can hold" % (path, claimed))
+    tensors = []
+    for member in members:
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise TensorFileError("%s: %s is neither stored nor deflated" % (path, member.filename))
+        where = "%s: %s" % (path, member.filename)
+        with archive.open(member) as stream:
+            reader = io.BufferedReader(stream)  # type: ignore[type-var]
+            dtype, shape, fortran = _header(reader, where)
+            start = reader.tell()
+        _whole(where, member.file_size - start, dtype, shape)
+        name = member.filename[:-len(".npy")]
+        leaves = partial(_fortran if fortran and len(shape) > 1 else _streamed, path, member, start, dtype, shape)
+        tensors.append(_tensor(path, name, dtype)._replace(shape=shape, leaves=leaves))
+    return tensors
+
+
+def _streamed(path: str, member: zipfile.ZipInfo, start: int, dtype: Any, shape: Tuple[int, ...]) -> Iterator[Array]:
+    """The leaves of an array in C order, unpacked one at a time."""
+    left = math.prod(shape)
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
+            stream.read(start)
+            while left:
+                size = min(left, LEAF)
+                data = stream.read(size * dtype.itemsize)
+                if len(data) < size * dtype.itemsize:
+                    raise TensorFileError("%s: %s ends early" % (path, member.filename))
+                yield from leaves_of(np.frombuffer(data, dtype), dtype.newbyteorder("<"))
+                left -= size
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise TensorFileError("%s: %s: %s" % (path, member.filename, error)) from None
+
+
+def _fortran(path: str, member: zipfile.ZipInfo, start: int, dtype: Any, shape: Tuple[int, ...]) -> Iterator[Array]:
+    """The leaves of an array in Fortran order: unpacked to disk, where they can be read across."""
+    with tempfile.TemporaryFile() as spool:
+        for part in _streamed(path, member, start, dtype, shape):
+            spool.write(part)
+        spool.flush()
+        yield from _mapped(spool, 0, dtype.newbyteorder("<"), shape, "F")
