@@ -6,12 +6,13 @@ is the hash over its dtype, its shape and the hashes of its leaves of 2^20 eleme
 
 import hashlib
 import math
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ..wire.digest import LANES, SATURATED, Digest, Stats, TensorDigest, as_sent, step
-from .digest_numpy import LEAF, Array, Leaf, measure, mixed, narrowed, storage
+from .digest_numpy import LEAF, Array, Leaf, measure, mixed, narrowed
+from .tensors import Tensor
 
 _INTEGERS = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
 _NARROWER = {"float16": ("bfloat16",), "float32": ("bfloat16", "float16"),
@@ -20,13 +21,22 @@ _NARROWER = {"float16": ("bfloat16",), "float32": ("bfloat16", "float16"),
 _PROBE = 256  # elements looked at before a whole leaf is
 
 
-class Tensor(NamedTuple):
-    """A tensor to digest: `leaves` yields its elements in C order, as flat arrays of 2^20 and a shorter last one."""
+class Measured(NamedTuple):
+    """A tensor leaf by leaf: what a digest of any level is made from, and what a closer look never reads again.
+
+    `hashes` are the content hashes of its leaves in full; `parts` what level 1 measures of each (empty at level 0, None
+    for a leaf that leaves nothing to measure); `narrow` the narrowest dtype that holds every element exactly, where it
+    is not the tensor's own, and `narrow_hashes` the hashes of the leaves in it.
+    """
 
     name: str
     dtype: str
     shape: Tuple[int, ...]
-    leaves: Callable[[], Iterator[Array]]
+    algorithm: str
+    hashes: Tuple[bytes, ...]
+    parts: Tuple[Optional[Leaf], ...] = ()
+    narrow: str = ""
+    narrow_hashes: Tuple[bytes, ...] = ()
 
 
 def algorithm_here() -> str:
@@ -45,29 +55,13 @@ def digest(tensors: Iterable[Tensor], *, level: int = 1, algorithm: Optional[str
     return Digest(level, chosen, tuple(sorted(done, key=lambda item: item.name)))
 
 
-def of_array(name: str, array: Array, dtype: str = "") -> Tensor:
-    """A numpy array in memory, of any strides and byte order; `dtype` where numpy has none, such as bfloat16 as uint16.
-
-    ValueError for a type that is not digested, such as Python objects.
-    """
-    dtype = dtype or array.dtype.name
-    kind = storage(dtype)
-    if array.dtype.kind not in "fiub" or (array.dtype.newbyteorder("=") != kind.newbyteorder("=") and dtype != "bool"):
-        raise ValueError("%s: %s is not a type that is digested as %s" % (name, array.dtype, dtype))
-    return Tensor(name, dtype, array.shape, lambda: leaves_of(array, kind))
-
-
-def leaves_of(array: Array, kind: Any) -> Iterator[Array]:
-    """The elements of an array in C order as leaves of `kind`, copied only where they do not lie so already."""
-    flat = array.reshape(-1) if array.flags.c_contiguous else array.flat
-    for start in range(0, array.size, LEAF):
-        part = flat[start:start + LEAF]
-        part = part.view(np.uint8) if part.dtype == np.bool_ else part.astype(kind, copy=False)
-        yield np.require(part, requirements=["C", "A"])
-
-
 def digest_tensor(tensor: Tensor, *, level: int, algorithm: str) -> TensorDigest:
     """Digest one tensor."""
+    return summary(measured(tensor, level=level, algorithm=algorithm), level)
+
+
+def measured(tensor: Tensor, *, level: int, algorithm: str) -> Measured:
+    """Read a tensor once, leaf by leaf."""
     hasher = _hasher(algorithm)
     hashes: List[bytes] = []
     parts: List[Optional[Leaf]] = []
@@ -84,26 +78,35 @@ def digest_tensor(tensor: Tensor, *, level: int, algorithm: str) -> TensorDigest
                 else:
                     narrow[target].append(hasher(np.ascontiguousarray(shorter)).digest())
     target = next(iter(narrow), "")
+    return Measured(tensor.name, tensor.dtype, tensor.shape, algorithm, tuple(hashes), tuple(parts), target,
+                    tuple(narrow.get(target, ())))
+
+
+def summary(whole: Measured, level: int) -> TensorDigest:
+    """The digest of a tensor that was measured at `level` or above."""
+    hasher = _hasher(whole.algorithm)
+    narrow = whole.narrow if level else ""
     return TensorDigest(
-        tensor.name, tensor.dtype, tensor.shape, _combined(hasher, tensor.dtype, tensor.shape, hashes),
-        stats=_stats(parts) if level else None, narrow=target,
-        values=_combined(hasher, target, tensor.shape, narrow[target]) if target else "")
+        whole.name, whole.dtype, whole.shape, _combined(hasher, whole.dtype, whole.shape, whole.hashes),
+        stats=_stats(whole.parts) if level else None, narrow=narrow,
+        values=_combined(hasher, narrow, whole.shape, whole.narrow_hashes) if narrow else "")
 
 
 def _hasher(algorithm: str) -> Callable[..., Any]:
     if algorithm == "xxh3_128":
         import xxhash
 
-        return xxhash.xxh3_128  # type: ignore[no-any-return]
+        chosen: Callable[..., Any] = xxhash.xxh3_128
+        return chosen
     return hashlib.sha256
 
 
-def _combined(hasher: Callable[..., Any], dtype: str, shape: Tuple[int, ...], leaves: List[bytes]) -> str:
+def _combined(hasher: Callable[..., Any], dtype: str, shape: Tuple[int, ...], leaves: Sequence[bytes]) -> str:
     head = "%s %s\n" % (dtype, "x".join(map(str, shape)))
     return str(hasher(head.encode("ascii") + b"".join(leaves)).hexdigest())[:16]
 
 
-def _stats(leaves: List[Optional[Leaf]]) -> Optional[Stats]:
+def _stats(leaves: Sequence[Optional[Leaf]]) -> Optional[Stats]:
     known = [leaf for leaf in leaves if leaf is not None]
     if len(known) < len(leaves):
         return None

@@ -9,8 +9,8 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 import numpy as np
 
-from .digest import Tensor, leaves_of
 from .digest_numpy import Array, storage
+from .tensors import Tensor, leaves_of
 
 MAX_HEADER = 1 << 24  # bytes: 100 000 tensors; what it unpacks to in memory is some thirty times as much
 _DTYPES = {"BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "U32": "uint32",

@@ -16,9 +16,9 @@ from typing import Any, BinaryIO, Iterator, List, Tuple
 import numpy as np
 from numpy.lib import format as npy
 
-from .digest import Tensor, leaves_of, of_array
 from .digest_numpy import LEAF, Array
 from .safetensors_files import TensorFileError, read_index, read_safetensors
+from .tensors import Tensor, leaves_of, of_array
 
 _DEFLATE = 1032  # no deflated byte becomes more than these
 

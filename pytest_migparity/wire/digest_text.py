@@ -1,21 +1,11 @@
-"""The text of a tensor digest: an ASCII line with schema, size and checksum, then a compressed table in base85.
+"""The text of a tensor digest: names and kinds as JSON, everything measured in columns, packed by `wire.packed`."""
 
-Blanks and line ends added on the way do no harm; any other change is noticed.
-"""
-
-import base64
-import hashlib
 import json
-import re
 import struct
-import zlib
 from typing import Any, Dict, List, Sequence, Tuple
 
 from .digest import FLOATS, LANES, SCHEMA, Digest, DigestError, Stats, TensorDigest, check, fits_single, single
-
-MAX_TEXT = 1 << 22  # characters: about 100 KB carry the 1000 tensors of an 8B model
-MAX_TABLE = 1 << 23  # bytes, unpacked
-_FIRST = re.compile(r"\s*(migparity\.digest/[^\s]{1,20}) bytes=([0-9]{1,9}) sha256=([0-9a-f]{16})(?:\s+|$)")
+from .packed import MAX_TEXT, pack, unpack
 
 
 def read(path: str) -> Digest:
@@ -31,6 +21,11 @@ def read(path: str) -> Digest:
 
 def to_text(digest: Digest) -> str:
     """The digest as text; its tensors are held to the rules that `from_text` checks."""
+    return pack(SCHEMA, to_table(digest))
+
+
+def to_table(digest: Digest) -> bytes:
+    """The digest as a table, not packed yet: a line of JSON, then columns of numbers."""
     check(digest)
     tensors = digest.tensors
     kinds = sorted({(item.dtype, item.shape) for item in tensors})
@@ -46,12 +41,7 @@ def to_text(digest: Digest) -> str:
         head["narrow"] = [[index, item.narrow] for index, item in enumerate(tensors) if item.narrow]
         columns.append(b"".join(bytes.fromhex(item.values) for item in tensors if item.narrow))
         columns += _columns(measured, wide)
-    table = json.dumps(head, separators=(",", ":"), ensure_ascii=False).encode("utf-8") + b"\n" + b"".join(columns)
-    packed = zlib.compress(table, 9)
-    body = base64.b85encode(packed).decode("ascii")
-    lines = [body[start:start + 120] for start in range(0, len(body), 120)]
-    first = "%s bytes=%d sha256=%s" % (SCHEMA, len(packed), hashlib.sha256(packed).hexdigest()[:16])
-    return "\n".join([first, *lines]) + "\n"
+    return json.dumps(head, separators=(",", ":"), ensure_ascii=False).encode("utf-8") + b"\n" + b"".join(columns)
 
 
 def _as_single(value: float) -> bool:
@@ -83,30 +73,11 @@ def _rows(planes: bytes, width: int) -> bytes:
 
 def from_text(text: str) -> Digest:
     """Read a digest. DigestError for other versions, a mangled or cut text, and tables that contradict themselves."""
-    if len(text) > MAX_TEXT:
-        raise DigestError("larger than %d characters" % MAX_TEXT)
-    found = _FIRST.match(text)
-    if not found:
-        raise DigestError("the first line is %.60r, expected %r, bytes=N and sha256=HEX" % (text[:60], SCHEMA))
-    if found[1] != SCHEMA:
-        raise DigestError("this is %s, and only %s is read here: digest again with the same version on both sides"
-                          % (found[1], SCHEMA))
-    try:
-        packed = base64.b85decode("".join(text[found.end():].split()).encode("ascii"))
-    except ValueError as error:
-        raise DigestError("mangled: %s; send it as a file or in a code block" % error) from None
-    if len(packed) != int(found[2]):
-        raise DigestError("holds %d bytes, expected the %s of its first line: cut short, or mangled; send it as a file "
-                          "or in a code block" % (len(packed), found[2]))
-    if hashlib.sha256(packed).hexdigest()[:16] != found[3]:
-        raise DigestError("mangled: the checksum of its first line does not hold; send it as a file or in a code block")
-    unpack = zlib.decompressobj()
-    try:
-        table = unpack.decompress(packed, MAX_TABLE)
-    except zlib.error as error:
-        raise DigestError("cannot be unpacked: %s" % error) from None
-    if not unpack.eof or unpack.unused_data:
-        raise DigestError("unpacks to more than %d bytes, or not to its end" % MAX_TABLE)
+    return from_table(unpack(SCHEMA, text, DigestError))
+
+
+def from_table(table: bytes) -> Digest:
+    """Read a table that `to_table` made, held to every rule of a digest."""
     digest = _from_table(table)
     check(digest)
     return digest

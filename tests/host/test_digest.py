@@ -11,6 +11,7 @@ np = pytest.importorskip("numpy")
 
 from pytest_migparity.host import digest as digests  # noqa: E402
 from pytest_migparity.host import digest_numpy as kernel  # noqa: E402
+from pytest_migparity.host import tensors  # noqa: E402
 from pytest_migparity.wire.digest import check  # noqa: E402
 
 U32 = 0xFFFFFFFF
@@ -27,7 +28,7 @@ def made(count, seed=1):
 
 
 def one(array, dtype="", algorithm="sha256", level=1):
-    return digests.digest_tensor(digests.of_array("t", array, dtype), level=level, algorithm=algorithm)
+    return digests.digest_tensor(tensors.of_array("t", array, dtype), level=level, algorithm=algorithm)
 
 
 # ---- the definition again, with loops and Python's own numbers
@@ -102,7 +103,7 @@ def test_the_kernel_is_its_definition_to_the_bit(dtype, first):
     ("bool", np.arange(5000) % 3 == 0),
 ])
 def test_where_float32_would_not_do_the_same_trees_run_in_float64(dtype, values):
-    leaf = kernel.measure(next(digests.leaves_of(values, kernel.storage(dtype))), dtype, 4096)
+    leaf = kernel.measure(next(tensors.leaves_of(values, kernel.storage(dtype))), dtype, 4096)
     numbers = [float(x) if math.isfinite(x) else 0.0 for x in values.tolist()]
     total, squares, lanes = by_loops(numbers, 4096, float)
     assert (leaf.total, leaf.squares, leaf.lanes.tolist()) == (total, squares, lanes)
@@ -146,7 +147,7 @@ def test_the_same_bits_as_the_prototype(dtype, count, lanes, total, squares, low
     values = made(count)
     stored = bfloat16_bits(values) if dtype == "bfloat16" else values.astype(dtype)
     leaves = [kernel.measure(part, dtype, number * kernel.LEAF)
-              for number, part in enumerate(digests.leaves_of(stored, kernel.storage(dtype)))]
+              for number, part in enumerate(tensors.leaves_of(stored, kernel.storage(dtype)))]
     summed = np.zeros(256)
     for leaf in leaves:
         summed = summed + leaf.lanes
@@ -189,7 +190,7 @@ def test_strides_and_byte_order_leave_no_trace():
     (np.uint64([2**64 - 1]), 2.0**64, 2.0**64, 2.0**64, 2.0**64, 0),
 ])
 def test_statistics_by_hand(array, l2, total, low, high, zeros):
-    found = digests.digest([digests.of_array("t", array)], algorithm="sha256")
+    found = digests.digest([tensors.of_array("t", array)], algorithm="sha256")
     check(found)
     stats = found.tensors[0].stats
     assert stats.l2 == pytest.approx(l2, rel=1e-15)
@@ -212,7 +213,7 @@ def test_what_cannot_be_measured_keeps_its_hash(array, dtype):
 ])
 def test_other_types_are_refused(array, dtype):
     with pytest.raises(ValueError, match="not a type that is digested"):
-        digests.of_array("t", array, dtype)
+        tensors.of_array("t", array, dtype)
 
 
 def test_the_lanes_are_folded_and_rounded_as_defined():
@@ -294,10 +295,10 @@ def test_the_algorithm_is_that_of_the_machine_unless_asked_for(monkeypatch):
             return hashlib.md5(data)
 
     monkeypatch.setitem(__import__("sys").modules, "xxhash", Stub)
-    assert digests.digest([digests.of_array("t", made(3))]).algorithm == "xxh3_128"
-    asked = digests.digest([digests.of_array("t", made(3))], algorithm="sha256")
+    assert digests.digest([tensors.of_array("t", made(3))]).algorithm == "xxh3_128"
+    asked = digests.digest([tensors.of_array("t", made(3))], algorithm="sha256")
     assert (asked.algorithm, asked.tensors[0].hash) == ("sha256", one(made(3)).hash)
     monkeypatch.setitem(__import__("sys").modules, "xxhash", None)
     assert digests.algorithm_here() == "sha256"
     with pytest.raises(ImportError):
-        digests.digest([digests.of_array("t", made(3))], algorithm="xxh3_128")
+        digests.digest([tensors.of_array("t", made(3))], algorithm="xxh3_128")

@@ -17,6 +17,7 @@ np = pytest.importorskip("numpy")
 from pytest_migparity.host import digest as digests  # noqa: E402
 from pytest_migparity.host.safetensors_files import TensorFileError  # noqa: E402
 from pytest_migparity.host.tensor_files import open_tensors  # noqa: E402
+from pytest_migparity.host.tensors import of_array  # noqa: E402
 
 WEIGHT = np.float32(range(12)).reshape(3, 4)
 BIAS = np.float16([0.5, -2.0])
@@ -44,8 +45,8 @@ def digested(path):
 
 
 def known(**arrays):
-    tensors = [digests.of_array(name, array) for name, array in arrays.items()]
-    return {item.name: item for item in digests.digest(tensors, algorithm="sha256").tensors}
+    held = [of_array(name, array) for name, array in arrays.items()]
+    return {item.name: item for item in digests.digest(held, algorithm="sha256").tensors}
 
 
 def put(folder, name, data):

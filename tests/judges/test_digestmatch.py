@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from pytest_migparity.core.verdict import Outcome
-from pytest_migparity.host.digest import digest, of_array
+from pytest_migparity.host.digest import digest
+from pytest_migparity.host.tensors import of_array
 from pytest_migparity.judges.digest_fault import Fault
 from pytest_migparity.judges.digest_relation import relation
 from pytest_migparity.judges.digestmatch import match

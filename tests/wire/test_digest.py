@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_migparity.wire.digest import Digest, DigestError, Stats, TensorDigest, as_sent, check, step
-from pytest_migparity.wire.digest_text import MAX_TABLE, MAX_TEXT, from_text, read, to_text
+from pytest_migparity.wire.digest_text import from_text, read, to_text
+from pytest_migparity.wire.packed import MAX_TABLE, MAX_TEXT
 
 STATS = Stats(2.5, -1.0, -2.0, 0.5, 1, 0, 0, (7, 4294967295), tuple(range(-8, 8)))
 WEIGHT = TensorDigest("a.weight", "float32", (2, 3), "0123456789abcdef", STATS)
