@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -10,18 +11,21 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .core.errors import UserError
 from .core.evidence import EnvLock, Evidence, Policy, Recorded, Trajectory
-from .core.levels import level_named
-from .core.limits import Floors, Limits
+from .core.levels import Direction, level_named
+from .core.limits import Floor, Floors, Limits, default_limits
 from .core.verdict import Coverage, Finding, Note, Outcome, Verdict, Witness, note
 
 if TYPE_CHECKING:
     from .core.manifest import Manifest
     from .gather import Gathered, GatheredFile, Wanted
+    from .judges.identity import Identity
+    from .judges.recorded import Run
     from .readers.reading import Reading
 
 Table = TypeVar("Table")
 
-_JUDGES = {"L0": ("envmatch", "judge_env"), "L5": ("difftraj", "judge_loss")}
+_JUDGES = {"L0": ("envmatch", "judge_env"), "L1": ("identity", "judge_identity"), "L2": ("inputs", "judge_inputs"),
+           "L3": ("forward", "judge_forward"), "L4": ("onestep", "judge_step"), "L5": ("difftraj", "judge_loss")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,61 @@ class Side:
     def loss(self, series: str = "main") -> Handle[Trajectory]:
         """The training log of one series."""
         return Handle(self.name, "loss", series, lambda: self._read_loss(series), self._where("loss"))
+
+    def weights(self) -> Handle[Identity]:
+        """The digests of weights and data."""
+        return Handle(self.name, "weights", "main", self._read_identity, self._where("weights"))
+
+    def inputs(self) -> Handle[Run]:
+        """The recorded tensors that the model was given."""
+        return self._recorded("inputs")
+
+    def forward(self) -> Handle[Run]:
+        """The recorded outputs of the model's modules."""
+        return self._recorded("forward")
+
+    def step(self) -> Handle[Run]:
+        """The recorded optimizer steps: losses, gradients, updates."""
+        return self._recorded("step")
+
+    def _recorded(self, kind: str) -> Handle[Run]:
+        return Handle(self.name, kind, "main", lambda: self._read_recording(kind), self._where(kind))
+
+    def _read_identity(self) -> Evidence[Identity]:
+        from .gather import Wanted
+        from .judges.identity import Identity
+        from .readers.tensors import read_digests
+
+        found = {kind: self._gather(Wanted(kind)) for kind in ("weights", "data")}
+        optional = not self.manifest.recipe.dataset and not found["data"].files
+        problems = [*found["weights"].problems, *(() if optional else found["data"].problems)]
+        files = [file for kind in found.values() for file in kind.files]
+        runs: tuple[Recorded[Identity], ...] = ()
+        if files:
+            try:
+                digests = read_digests({file.name: file.open for file in files})
+                runs = (Recorded(Identity(digests), found["weights"].witness(self.name, files[0])),)
+            except UserError as error:
+                problems.append(note("evidence-unreadable", side=self.name, kind="weights", why=str(error)))
+        more = tuple(found["data"].witness(self.name, file) for file in found["data"].files)
+        return Evidence(self.name, "weights", runs, problems=_on_side(problems, self.name), beside=more if runs else ())
+
+    def _read_recording(self, kind: str) -> Evidence[Run]:
+        from .gather import Wanted
+        from .readers.tensors import read_recordings
+
+        found = self._gather(Wanted(kind))
+        problems = list(found.problems)
+        read: dict[int, Recorded[Run]] = {}
+        for rerun in sorted({file.rerun for file in found.files}):
+            files = [file for file in found.files if file.rerun == rerun]
+            try:
+                run = read_recordings({file.name: file.open for file in files})
+                read[rerun] = Recorded(run, found.witness(self.name, files[0]))
+            except UserError as error:
+                problems.append(note("evidence-unreadable", side=self.name, kind=kind, why=str(error)))
+        runs = (read.pop(0),) if 0 in read else ()
+        return Evidence(self.name, kind, runs, tuple(read.values()), _on_side(problems, self.name))
 
     def _gather(self, wanted: Wanted) -> Gathered:
         from .gather import gather
@@ -209,17 +268,36 @@ def measured_floors(level: str, baseline: Evidence[Any], manifest: Manifest) -> 
     Reruns of the candidate lift no limit: a migrated side that cannot repeat itself must not be excused by that.
     """
     declared = manifest.declared_floors(level)
-    if level != "L5" or not baseline.runs or not baseline.reruns:
+    if not baseline.runs or not baseline.reruns:
         return declared
-    from .judges.difftraj import floors_of
+    if level == "L5":
+        from .judges.difftraj import floors_of
 
-    found = floors_of([recorded.table for recorded in (*baseline.runs, *baseline.reruns)],
-                      steps=manifest.recipe.steps)
+        found = floors_of([recorded.table for recorded in (*baseline.runs, *baseline.reruns)],
+                          steps=manifest.recipe.steps)
+    else:
+        found = _repeated(level, baseline, manifest.policy())
     by_check = dict(declared.by_check)
     for name, floor in found.by_check.items():
         if name not in by_check or floor.value > by_check[name].value:
             by_check[name] = floor
     return Floors(by_check, found.by_step)
+
+
+def _repeated(level: str, baseline: Evidence[Any], policy: Policy) -> Floors:
+    """How far the level's judge finds each rerun of the baseline from its run, check by check."""
+    largest: dict[str, float] = {}
+    limits = default_limits(level_named(level))
+    for rerun in baseline.reruns:
+        again = replace(baseline, runs=(rerun,), reruns=(), problems=())
+        finding = judge_evidence(level, replace(baseline, reruns=(), problems=()), again, limits=limits,
+                                 floors=Floors(), policy=policy)
+        for check in finding.checks:
+            if check.limit is not None and check.limit.direction is Direction.MAX and math.isfinite(check.value):
+                largest[check.name] = max(check.value, largest.get(check.name, 0.0))
+    runs = 1 + len(baseline.reruns)
+    return Floors({name: Floor(value, f"{runs} runs of the baseline", runs, len(baseline.reruns))
+                   for name, value in largest.items()})
 
 
 def refused(level: str, model: str, case: str, why: str) -> Verdict:

@@ -24,6 +24,10 @@ from .wire.receipt import Entry, Receipt, ReceiptError
 # Without a receipt or a manifest's word: full precision before printed digits.
 _DEFAULT_LOSS = ("loss.jsonl", "*tfevents*", "loss.csv", "trainer_log.jsonl", "*.log", "*.txt", "*.csv", "*.jsonl")
 _DEFAULT_ENV = ("env.json", "env.rank*.json")
+_RECORDED = ("*.record",)
+_USUAL = {"loss": _DEFAULT_LOSS, "env": _DEFAULT_ENV, "weights": ("weights.digest", "loaded.digest"),
+          "data": ("data.digest",), "inputs": _RECORDED, "forward": _RECORDED, "step": _RECORDED}
+_TOGETHER = ("weights",)  # kinds of which every usual file is wanted, not those of the first pattern that is there
 # A rerun is a floor; it never stands in for a run that is gone.
 _RERUN = re.compile(r"\.rerun\d*\.")
 _IN_MEMORY = 1 << 26  # bytes of a file named by hand; a larger one is copied to disk
@@ -236,7 +240,9 @@ def _receipted(names: list[str], receipt: Receipt, wanted: Wanted, *, alone: boo
 
 
 def _by_usual_names(names: list[str], wanted: Wanted) -> tuple[list[Entry], list[Note]]:
-    for pattern in _DEFAULT_ENV if wanted.kind == "env" else _DEFAULT_LOSS:
+    if wanted.kind in _TOGETHER:
+        return [wanted.entry(name) for name in names if _matches(name, _USUAL[wanted.kind])], []
+    for pattern in _USUAL.get(wanted.kind, ()):
         chosen = [name for name in names if _matches(name, (pattern,)) and not _RERUN.search(PurePosixPath(name).name)]
         if len(chosen) > 1 and wanted.kind == "loss" and "tfevents" not in pattern:
             return [], [note("evidence-ambiguous", kind=wanted.kind, files=", ".join(chosen[:5]), series=wanted.series)]

@@ -67,7 +67,8 @@ class Evidence(Generic[Table]):
     """One side's evidence of one kind.
 
     `runs` is one in strict mode and several in weak mode, `reruns` are repeats of the same side for floors, `problems`
-    say why evidence is missing or cannot be trusted: with any of them a level cannot pass.
+    say why evidence is missing or cannot be trusted: with any of them a level cannot pass. `beside` are the witnesses
+    of files that belong to a run without being its first.
     """
 
     side: str
@@ -75,11 +76,12 @@ class Evidence(Generic[Table]):
     runs: tuple[Recorded[Table], ...] = ()
     reruns: tuple[Recorded[Table], ...] = ()
     problems: tuple[Note, ...] = ()
+    beside: tuple[Witness, ...] = ()
 
     @property
     def witnesses(self) -> tuple[Witness, ...]:
-        """Whose evidence this is, run by run."""
-        return tuple(run.witness for run in self.runs)
+        """Whose evidence this is, run by run, and of what was judged beside."""
+        return (*(run.witness for run in self.runs), *self.beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,11 @@ class Policy:
     the model's are like: dense, moe (mixture of experts) or dropout (random masks drawn in training, encoder-decoders).
     `world_size` is how many processes the recipe trains with; None where no recipe says so. `recipe` holds the numbers
     that the recipe states beside (lr, global_batch_size, ...).
+
+    `precisions` are those that the recipe and the sides declare to compute in; the coarsest one decides what rounding
+    explains. `noise_names` and `pixel_names` are patterns of recorded inputs, `skipped` maps patterns of recorded
+    tensors that exist on one side only to the reason. `tied_left_out`: a file may leave out what is tied to another
+    tensor. `has_dataset`: the recipe names a data set, whose identity L1 must see.
     """
 
     mode: str = "strict"
@@ -116,4 +123,10 @@ class Policy:
     family: str | None = None
     world_size: int | None = None
     recipe: Mapping[str, float] = field(default_factory=dict)
+    precisions: tuple[str, ...] = ()
+    noise_names: tuple[str, ...] = ()
+    pixel_names: tuple[str, ...] = ()
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    tied_left_out: bool = False
+    has_dataset: bool = False
     env: EnvRules = field(default_factory=EnvRules)

@@ -94,16 +94,42 @@ _LOSS_CHECKS = (
     CheckSpec("departure", 2.35, cap=3.0, unit="decades"),
 )
 
+_EPS = "x 1.03^depth eps"
+_IDENTITY_CHECKS = (
+    CheckSpec("differing", 0, cap=0, unit="tensors"),
+    CheckSpec("unmatched", 0, cap=0, unit="tensors"),
+)
+_INPUT_CHECKS = (
+    CheckSpec("ids", 0, cap=0, unit="tensors"),
+    CheckSpec("noise", 0, cap=0, unit="tensors"),
+    CheckSpec("features", 1e-5, cap=1e-2),
+    CheckSpec("pixels", 2e-2, cap=5e-2),
+)
+_FORWARD_CHECKS = (
+    CheckSpec("error", 4, cap=64, unit=_EPS),
+    CheckSpec("cosine", 0.99, cap=0.9, direction=Direction.MIN),
+    CheckSpec("norm", 5e-2, cap=0.2),
+)
+_STEP_CHECKS = (
+    CheckSpec("loss", 1e-3, cap=1e-2),
+    CheckSpec("grad", 4, cap=64, unit=_EPS),
+    CheckSpec("clip", 1e-2, cap=0.1),
+    CheckSpec("update", 5e-2, cap=0.2),
+    CheckSpec("moved", 1e-2, cap=0.1),
+    CheckSpec("skipped", 0, cap=0, unit="steps"),
+    CheckSpec("state", 0, cap=0, unit="tensors"),
+)
+
 LEVELS: Mapping[str, Level] = {
     level.name: level
     for level in (
         _level("L0", "environment", "Same software stack and effective configuration, apart from what was declared?",
                "env"),
         _level("L1", "identity", "Same weights and data, and were the intended ones really loaded?",
-               "weights data env"),
-        _level("L2", "inputs", "Do both models receive the same tensors?", "inputs"),
-        _level("L3", "forward", "At which module do the activations first part?", "forward"),
-        _level("L4", "step", "Is one optimizer step the same: loss, gradients, updates?", "step"),
+               "weights data env", *_IDENTITY_CHECKS),
+        _level("L2", "inputs", "Do both models receive the same tensors?", "inputs", *_INPUT_CHECKS),
+        _level("L3", "forward", "At which module do the activations first part?", "forward", *_FORWARD_CHECKS),
+        _level("L4", "step", "Is one optimizer step the same: loss, gradients, updates?", "step", *_STEP_CHECKS),
         _level("L5", "loss", "Do both sides train along the same trajectory?", "loss", *_LOSS_CHECKS,
                per="series", figures={"late": 1e-3, "noise": 2.0}),
         _level("L6", "action error", "Same input, same noise: same output, as far as the task can tell?", "actions",

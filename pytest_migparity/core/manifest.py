@@ -23,6 +23,9 @@ FILE = "model.toml"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*(-[A-Za-z0-9_.]+)*")
 
 
+Precision = Literal["float64", "float32", "tf32", "bfloat16", "float16", "float8_e4m3", "float8_e5m2"]
+
+
 class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -76,7 +79,7 @@ class Recipe(_Table):
     steps: Annotated[int, Field(gt=0)] | None = None
     world_size: Annotated[int, Field(gt=0)] | None = None
     grad_accumulation: Annotated[int, Field(gt=0)] = 1
-    precision: str | None = None
+    precision: Precision | None = None
     noise: Literal["injected", "device", "none"] = "none"
     values: Mapping[str, str | int | FiniteFloat | bool] = {}
 
@@ -92,12 +95,33 @@ class ArtifactTable(_Table):
 
 
 class SideTable(_Table):
-    """One side: a label for people, where its artifacts are, and what was declared to differ there."""
+    """One side: a label for people, where its artifacts are, and what was declared to differ there.
+
+    `precision`: what this side computes in, where it is not the recipe's.
+    """
 
     label: str = ""
     site: str
+    precision: Precision | None = None
     overrides: Mapping[str, str] = {}
     artifacts: Mapping[str, ArtifactTable] = {}
+
+
+class WeightsTable(_Table):
+    """L1: `tied_left_out` says that a checkpoint may leave out a tensor that is tied to another."""
+
+    tied_left_out: bool = False
+
+
+class RecordTable(_Table):
+    """L2 to L4: patterns of recorded inputs that are noise or pixels, and of tensors that one side alone can have.
+
+    `one_sided` maps such a pattern to the reason.
+    """
+
+    noise: list[str] = []
+    pixels: list[str] = []
+    one_sided: Mapping[str, str] = {}
 
 
 class SeriesTable(_Table):
@@ -153,6 +177,8 @@ class Manifest(_Table):
     series: Mapping[str, SeriesTable] = {}
     tasks: Mapping[str, TaskTable] = {}
     env: EnvTable = EnvTable()
+    weights: WeightsTable = WeightsTable()
+    record: RecordTable = RecordTable()
     limits: Mapping[str, Mapping[str, LimitTable | float]] = {}
     floors: Mapping[str, Mapping[str, LimitTable | float]] = {}
     ladder: LadderTable = LadderTable()
@@ -190,7 +216,11 @@ class Manifest(_Table):
             requested=self.env.requested,
         )
         series = self.series.get(case, SeriesTable())
-        return Policy(mode="weak" if self.recipe.noise == "device" else "strict", steps=self.recipe.steps,
+        declared = (self.recipe.precision, self.baseline.precision, self.candidate.precision)
+        return Policy(precisions=tuple(name for name in declared if name), noise_names=tuple(self.record.noise),
+                      pixel_names=tuple(self.record.pixels), skipped=self.record.one_sided,
+                      tied_left_out=self.weights.tied_left_out, has_dataset=self.recipe.dataset is not None,
+                      mode="weak" if self.recipe.noise == "device" else "strict", steps=self.recipe.steps,
                       first=series.first_step, interval=series.interval, family=self.model.family,
                       world_size=self.recipe.world_size, env=rules,
                       recipe={name: float(value) for name, value in self.recipe.values.items()

@@ -125,6 +125,18 @@ def _stats(leaves: Sequence[Optional[Leaf]]) -> Optional[Stats]:
         lanes=quantised(folded(lanes, LANES), l2))
 
 
+def fine_lanes(whole: Measured, amount: int = 64) -> Tuple[float, ...]:
+    """Sketch lanes in float32, as a recording carries them; empty where a leaf left nothing to measure."""
+    parts = [leaf for leaf in whole.parts if leaf is not None]
+    if not parts or len(parts) < len(whole.parts):
+        return ()
+    lanes = np.zeros(256)
+    for leaf in parts:
+        lanes = lanes + leaf.lanes
+    single = folded(lanes, amount).astype(np.float32)
+    return tuple(single.tolist()) if np.isfinite(single).all() else ()
+
+
 def folded(lanes: Array, amount: int) -> Array:
     """256 lanes added up, with fixed signs, to 64 or 16; those of 16 are sums of those of 64."""
     index = np.arange(256, dtype=np.uint32)

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from pytest_migparity.wire.digest import SATURATED, Stats, step
 
 CONFIDENCE = 0.95
+Lanes = NDArray[np.float64]
 _SURE = 0.999
 _CLEAR = 10  # floors; from here on a lane without a difference is one that no changed element fell into
 
@@ -54,8 +56,16 @@ def relation(baseline: Stats, candidate: Stats) -> Relation | None:
     """
     if not (baseline.l2 and candidate.l2) or SATURATED in {abs(lane) for lane in (*baseline.lanes, *candidate.lanes)}:
         return None
-    unit_a, unit_b = step(baseline.l2), step(candidate.l2)
-    a, b = np.asarray(baseline.lanes) * unit_a, np.asarray(candidate.lanes) * unit_b
+    units = step(baseline.l2), step(candidate.l2)
+    return sketched(np.asarray(baseline.lanes) * units[0], np.asarray(candidate.lanes) * units[1],
+                    (baseline.l2, candidate.l2), units)
+
+
+def sketched(a: Lanes, b: Lanes, norms: tuple[float, float], units: tuple[float, float]) -> Relation | None:
+    """`relation` of lanes in the elements' own unit, known to `units` on each side; None where the baseline's are 0."""
+    (norm, own), (unit_a, unit_b) = norms, units
+    if not a.any():
+        return None
     lanes = a.size
     if not a.any():
         return None
@@ -68,7 +78,6 @@ def relation(baseline: Stats, candidate: Stats) -> Relation | None:
     low, high = (each / reached for each in _quantiles(reached, CONFIDENCE))
     least, most = (each / lanes for each in _quantiles(lanes, _SURE))
     scale = float(a @ b) / float(a @ a)
-    norm, own = baseline.l2, candidate.l2
     cosine = (norm / own + own / norm - squared / norm / own) / 2
     return Relation(
         relative=float(np.sqrt(beyond)) / norm,

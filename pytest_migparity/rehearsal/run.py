@@ -1,6 +1,6 @@
 """One side's run, inside the subprocess that `rehearse` prepared: trains, and writes the log or the environment lock.
 
-    python -m pytest_migparity.rehearsal.run --recipe JSON [--fault NAME] [--loss FILE] [--env FILE]
+    python -m pytest_migparity.rehearsal.run --recipe JSON [--fault NAME] [--loss FILE] [--tensors DIR] [--env FILE]
 
 Not to be started by hand: BLAS kernel, threads and installed packages come from the environment of this process.
 """
@@ -26,24 +26,33 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--recipe", required=True, help="the manifest's [recipe], as JSON")
     parser.add_argument("--fault", help="an entry of the catalogue; left out: the official run")
     parser.add_argument("--loss", type=Path, help="where the loss log goes")
+    parser.add_argument("--tensors", type=Path, help="where digests and the recording of the logged run go")
     parser.add_argument("--env", type=Path, help="where the environment lock goes")
     asked = parser.parse_args(arguments)
     if asked.loss:
-        write_loss(asked.loss, json.loads(asked.recipe), fault_named(asked.fault).variant)
+        write_loss(asked.loss, json.loads(asked.recipe), fault_named(asked.fault).variant, asked.tensors)
     if asked.env:
         write_env(asked.env, json.loads(asked.recipe))
 
 
-def write_loss(path: Path, recipe: dict[str, Any], variant: Variant) -> None:
+def write_loss(path: Path, recipe: dict[str, Any], variant: Variant, tensors: Path | None = None) -> None:
     """Train and write one JSON object per step: step (from 0), loss, grad_norm, lr, each float with all its digits.
 
-    The first also names the receipt that will lie beside the log.
+    The first also names the receipt that will lie beside the log. Into the folder `tensors` go the digests of weights
+    and data, and the recording of chosen steps of this very run.
     """
     if "OPENBLAS_NUM_THREADS" not in os.environ:
         raise SystemExit("the BLAS settings are not in the environment: start this through rehearse()")
+    from pytest_migparity.rehearsal.policy import initial_weights
     from pytest_migparity.rehearsal.train import train
+    from pytest_migparity.rehearsal.watch import Watch, write_digests
 
-    log = train(recipe_from(recipe), variant).log
+    standard = recipe_from(recipe)
+    watch = None if tensors is None else Watch(standard)
+    log = train(standard, variant, watch=watch).log
+    if watch is not None and tensors is not None:
+        write_digests(tensors, initial_weights(standard.seed, variant))
+        watch.write(tensors, {"framework": "numpy", "noise": "injected", "seed": str(standard.seed)})
     records = [asdict(record) for record in log]
     records[0]["receipt"] = receipt.NAME
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8", newline="\n")

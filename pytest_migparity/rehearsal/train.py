@@ -1,19 +1,32 @@
 """Flow-matching training: AdamW, warm-up and cosine, clipping, gradient accumulation."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pytest_migparity.rehearsal.dataset import ACTION_SCALE, ACTION_SIZE, CORRUPTED_ROW, rows_of_steps, samples
 from pytest_migparity.rehearsal.features import as_seen, features
-from pytest_migparity.rehearsal.policy import backward, forward, initial_weights, network_input, weight_mask
+from pytest_migparity.rehearsal.policy import (
+    Activations,
+    backward,
+    forward,
+    initial_weights,
+    network_input,
+    weight_mask,
+)
 from pytest_migparity.rehearsal.precision import Singles, rounding
 from pytest_migparity.rehearsal.recipe import Recipe
 from pytest_migparity.rehearsal.variant import OFFICIAL, Variant
 
+if TYPE_CHECKING:
+    from pytest_migparity.rehearsal.watch import Watch
+
+Passed = Callable[[int, list[Activations], Singles], None]
 NOISE_STREAM = 12
 FEATURE_ROWS_AT_ONCE = 20_000
 
@@ -55,8 +68,9 @@ class _Optimizer:
     updates: int = 0
 
 
-def train(recipe: Recipe, variant: Variant = OFFICIAL, *, steps: int | None = None) -> Trained:
-    """Run the first `steps` steps (default: the recipe's) of the schedule."""
+def train(recipe: Recipe, variant: Variant = OFFICIAL, *, steps: int | None = None,
+          watch: "Watch | None" = None) -> Trained:
+    """Run the first `steps` steps (default: the recipe's) of the schedule; `watch` sees the steps it wants."""
     weights = initial_weights(recipe.seed, variant)
     mask = weight_mask()
     state = _Optimizer(np.zeros_like(weights), np.zeros_like(weights))
@@ -64,17 +78,30 @@ def train(recipe: Recipe, variant: Variant = OFFICIAL, *, steps: int | None = No
     scaled = variant.loss_scale != 1.0
     log = []
     for step, batch in enumerate(batches(recipe, variant, recipe.steps if steps is None else steps)):
+        seen = watch if watch is not None and watch.wants(step) else None
+        if seen:
+            seen.given(step, batch.seen, batch.noise, batch.time, batch.target)
         with np.errstate(over="ignore" if scaled else "warn", invalid="ignore" if scaled else "warn"):
-            loss, gradient = _step_gradient(weights, batch, recipe, variant, scale)
+            passed = partial(seen.passed, step) if seen else None
+            loss, gradient = _step_gradient(weights, batch, recipe, variant, scale, passed)
         norm = math.sqrt(float((gradient.astype(np.float64) ** 2).sum()))
         rate = learning_rate(recipe, step)
         log.append(StepRecord(step, loss, norm, rate))
-        if scaled and not math.isfinite(norm):
+        if seen:
+            seen.gradient(step, "grad", gradient)
+            seen.before_update(weights)
+        factor, used = 1.0, scale
+        skipped = scaled and not math.isfinite(norm)
+        if skipped:
             scale /= 2  # overflow: skip the update, as loss scalers do
         elif variant.train:
             if variant.clip and norm > recipe.clip_norm:
-                gradient *= np.float32(recipe.clip_norm / norm)
+                factor = recipe.clip_norm / norm
+                gradient *= np.float32(factor)
             _update(weights, gradient, rate, state, mask, recipe, variant)
+        if seen:
+            seen.after_update(step, weights, state.first, state.second)
+            seen.facts(step, loss, norm, factor, rate, weights, used, skipped=skipped)
     return Trained(weights, tuple(log))
 
 
@@ -113,16 +140,17 @@ def all_features(joints: NDArray[np.float64], goal: NDArray[np.float64]) -> Sing
 
 
 def _step_gradient(
-    weights: Singles, batch: Batch, recipe: Recipe, variant: Variant, scale: float
+    weights: Singles, batch: Batch, recipe: Recipe, variant: Variant, scale: float, passed: Passed | None = None
 ) -> tuple[float, Singles]:
-    """Loss and gradient of one step, accumulated over micro-batches of equal size."""
+    """Loss and gradient of one step, accumulated over micro-batches of equal size; `passed` sees their activations."""
     parts = recipe.grad_accumulation
     size = recipe.batch_size // parts
     loss = 0.0
     gradient = np.zeros_like(weights)
     for part in range(parts):
         cut = slice(part * size, (part + 1) * size)
-        micro_loss, micro_gradient = flow_loss(weights, _cut(batch, cut), variant, scale)
+        seen = partial(passed, part) if passed else None
+        micro_loss, micro_gradient = flow_loss(weights, _cut(batch, cut), variant, scale, seen)
         loss += micro_loss / parts
         gradient += micro_gradient
     if variant.average_micro_batches:
@@ -131,12 +159,15 @@ def _step_gradient(
 
 
 def flow_loss(
-    weights: Singles, batch: Batch, variant: Variant = OFFICIAL, scale: float = 1.0
+    weights: Singles, batch: Batch, variant: Variant = OFFICIAL, scale: float = 1.0,
+    passed: "Callable[[list[Activations], Singles], None] | None" = None,
 ) -> tuple[float, Singles]:
     """Mean squared error of the predicted velocity from noise to target, and its gradient (PARAMETERS,)."""
     t = batch.time[:, None]
     between = (1 - t) * batch.noise + t * batch.target
     output, kept = forward(weights, network_input(between, batch.seen, batch.time), variant)
+    if passed:
+        passed(kept, output)
     error = output - (batch.target - batch.noise)
     count = len(error) * (variant.loss_columns or ACTION_SIZE)
     loss = float((error * error).sum(dtype=np.float64) / count)

@@ -1,0 +1,136 @@
+"""L3: at which module do the activations first part? Module outputs of the first recorded step, in execution order.
+
+Both sides start the step from the same weights and inputs, so that what remains is arithmetic: the L2 distance of a
+module's output over its norm is held against 4 * 1.03^depth * eps, Megatron-LM's published bound for two
+implementations of one layer stack, eps being the machine epsilon of the declared precision.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from pytest_migparity.core.evidence import Evidence, Policy
+from pytest_migparity.core.levels import LEVELS
+from pytest_migparity.core.limits import Floors, Limits, limit_for
+from pytest_migparity.core.verdict import Check, Coverage, Finding, Note, Outcome, note, settle
+
+from .event_relation import epsilon
+from .inputs import STAGES as GIVEN
+from .recorded import LISTED, Pair, Pairs, Run, comparable, first_step, listed, one_sided, pairs_of
+
+GROWTH = 1.03
+"""What rounding may grow by from one module to the next."""
+
+
+def judge_forward(baseline: Evidence[Run], candidate: Evidence[Run], *,
+                  limits: Limits, floors: Floors, policy: Policy) -> Finding:
+    """Hold the outputs of two models' modules against each other, at the first step that both recorded.
+
+    `error` is the largest distance in units of 1.03^depth * eps, `cosine` the least cosine, `norm` the largest |ln| of
+    a ratio of norms. FAIL: a check beyond its limit, an output of another shape, NaN or Inf or only zeros on one side.
+    INCONCLUSIVE: modules on one side only (unless the manifest says why), inputs that already differ, outputs that
+    prove nothing (all zero, NaN on both sides), nothing recorded. Raises nothing on bad data.
+    """
+    ours, theirs = baseline.runs[0].table, candidate.runs[0].table
+    step = _common_step(ours, theirs)
+    pairs = pairs_of(ours, theirs, ("output",), policy.skipped).at(-1 if step is None else step)
+    unsure = [*baseline.problems, *candidate.problems, *comparable(baseline, candidate, policy.world_size),
+              *one_sided(pairs), *_vacuous(pairs)]
+    given = pairs_of(ours, theirs, GIVEN, policy.skipped).at(-1 if step is None else step)
+    parted = inputs_parted(given, policy)
+    if parted:
+        unsure.append(note("forward-inputs-differ", where=parted[0].where))
+    compared = [pair for pair in pairs.pairs if pair.apart.fault != "vacuous"]
+    wrong = broken_outright(compared)
+    checks, beyond = checks_of(compared, limits, floors, policy, "L3")
+    bad = [pair for pair in compared if pair in wrong or pair in beyond]
+    outcome = settle(checks, failed=bool(wrong), unsure=bool(unsure))
+    if parted and outcome is Outcome.FAIL:
+        outcome = Outcome.INCONCLUSIVE  # another input gives another output: L2 says which
+    notes = [*unsure, *(pair.note() for pair in bad[:LISTED])]
+    return Finding(outcome, (*checks, *_growth(compared)),
+                   Coverage("modules", len(compared), pairs.total, len(pairs.baseline_only), len(pairs.candidate_only)),
+                   first_divergence=bad[0].divergence() if bad else None, notes=tuple(notes), mode=policy.mode)
+
+
+def _common_step(ours: Run, theirs: Run) -> int | None:
+    steps = (first_step(ours), first_step(theirs))
+    return None if None in steps else max(step for step in steps if step is not None)
+
+
+def inputs_parted(given: Pairs, policy: Policy) -> list[Pair]:
+    """Inputs and draws of the step that rounding alone does not explain."""
+    found = []
+    for pair in given.pairs:
+        allowed = 4 * epsilon(policy.precisions, pair.a)
+        if not pair.apart.equal and (pair.apart.fault not in ("", "vacuous")
+                                     or pair.apart.relative > max(allowed, 2 * pair.apart.floor)):
+            found.append(pair)
+    return found
+
+
+def broken_outright(pairs: Sequence[Pair]) -> list[Pair]:
+    """Pairs with a difference that no limit speaks about: shape, NaN or Inf on one side, zeros on one side."""
+    return [pair for pair in pairs if pair.apart.fault in ("shape", "non-finite", "zeroed")]
+
+
+def in_units(pair: Pair, value: float, policy: Policy) -> float:
+    """A relative distance in units of 1.03^depth * eps."""
+    return value / (GROWTH**pair.a.depth * epsilon(policy.precisions, pair.a))
+
+
+def checks_of(pairs: Sequence[Pair], limits: Limits, floors: Floors, policy: Policy,
+              level: str) -> tuple[tuple[Check, ...], list[Pair]]:
+    """error, cosine and norm over all pairs, and the pairs that break one of them."""
+    measured = [pair for pair in pairs if not pair.apart.fault]
+    specs = [LEVELS[level].check(name) for name in ("error", "cosine", "norm")]
+    if not measured:
+        blocked = "forward-unmeasured"
+        return tuple(Check(spec.name, math.nan, limit_for(spec, limits, floors), spec.unit, blocked)
+                     for spec in specs), []
+    values = {"error": [in_units(pair, pair.apart.relative, policy) for pair in measured],
+              "cosine": [pair.apart.cosine for pair in measured],
+              "norm": [abs(math.log(pair.apart.norm_ratio)) for pair in measured]}
+    blurs = {"error": [in_units(pair, pair.apart.floor, policy) for pair in measured],
+             "cosine": [pair.apart.floor**2 / 2 for pair in measured], "norm": [0.0 for _ in measured]}
+    blind = [pair for pair in pairs if pair.apart.fault == "unmeasured"]
+    checks, bad = [], []
+    for spec in specs:
+        worst = int(np.argmax(values[spec.name]) if spec.name != "cosine" else np.argmin(values[spec.name]))
+        limit = limit_for(spec, limits, floors, _blur(spec.name, pairs=measured, blurs=blurs))
+        checks.append(Check(spec.name, values[spec.name][worst], limit, spec.unit,
+                            "forward-unmeasured" if blind else ""))
+        bad += [pair for pair, value in zip(measured, values[spec.name], strict=True) if not limit.holds(value)]
+    return tuple(checks), bad
+
+
+def _blur(name: str, *, pairs: Sequence[Pair], blurs: dict[str, list[float]]) -> float:
+    """What the recordings cannot resolve, of the pairs that are not equal to the bit: those need no resolving."""
+    return max((blur for pair, blur in zip(pairs, blurs[name], strict=True) if not pair.apart.equal), default=0.0)
+
+
+def _vacuous(pairs: Pairs) -> list[Note]:
+    found = []
+    if not pairs.pairs:
+        found.append(note("forward-nothing"))
+    elif all(pair.apart.fault == "vacuous" for pair in pairs.pairs):
+        found.append(note("forward-vacuous"))
+    broken = [pair.where for pair in pairs.pairs if pair.apart.broken]
+    if broken:
+        found.append(note("record-broken-alike", names=listed(broken)))
+    if pairs.pairs and pairs.pairs[-1].apart.fault == "vacuous" and len(found) == 0:
+        found.append(note("forward-vacuous-output", where=pairs.pairs[-1].where))
+    return found
+
+
+def _growth(pairs: Sequence[Pair]) -> tuple[Check, ...]:
+    """The figure `growth`: the factor by which the distance grows per module, by least squares of its logarithm."""
+    points = [(pair.a.depth, math.log(pair.apart.relative)) for pair in pairs
+              if not pair.apart.fault and pair.apart.relative > pair.apart.floor]
+    if len({depth for depth, _ in points}) < 3:
+        return ()
+    depth, size = np.array(points).T
+    return (Check("growth", float(np.exp(np.polyfit(depth, size, 1)[0])), unit="x per module"),)

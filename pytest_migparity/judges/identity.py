@@ -1,0 +1,121 @@
+"""L1: the same weights and data, and were the intended ones really loaded?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pytest_migparity.core.evidence import Evidence, Policy
+from pytest_migparity.core.levels import LEVELS
+from pytest_migparity.core.limits import Floors, Limits, limit_for
+from pytest_migparity.core.verdict import Check, Coverage, Divergence, Finding, Note, Outcome, note, settle
+from pytest_migparity.wire.digest import Digest
+
+from .digest_fault import Fault
+from .digestmatch import GOOD, Match, TensorMatch, match
+
+UNMATCHED = (Fault.MISSING, Fault.EXTRA)
+_LISTED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What one side says of itself at L1: digests by what they are of (`weights`, `loaded`, `data`)."""
+
+    digests: Mapping[str, Digest] = field(default_factory=dict)
+
+
+def judge_identity(baseline: Evidence[Identity], candidate: Evidence[Identity], *,
+                   limits: Limits, floors: Floors, policy: Policy) -> Finding:
+    """Hold the digests of weights, of what was in memory after loading, and of the data against each other.
+
+    `differing` counts tensors that are not the same values on both sides, `unmatched` those that one side lacks; both
+    limits are 0. INCONCLUSIVE: no weights, content hashes of two kinds, a digest of one shard, data or loaded weights
+    that one side alone handed in, no data although the recipe names a data set. Raises nothing on bad data.
+    """
+    sides = (baseline, candidate)
+    ours, theirs = (side.runs[0].table.digests for side in sides)
+    unsure = [problem for side in sides for problem in side.problems]
+    unsure += _absent(ours, theirs, policy)
+    matches = {what: match(ours[what], theirs[what]) for what in ("weights", "loaded", "data")
+               if what in ours and what in theirs}
+    unsure += [item for found in matches.values() if found.outcome is Outcome.INCONCLUSIVE for item in found.notes]
+    within = [item for side, digests in zip(sides, (ours, theirs), strict=True) for item in _loaded(side.side, digests)]
+    bad = {what: [item for item in found.tensors if item.fault not in GOOD and not _declared(item, policy)]
+           for what, found in matches.items()}
+    every = [item for found in bad.values() for item in found]
+    level = LEVELS["L1"]
+    counts = {"unmatched": sum(item.fault in UNMATCHED for item in every)}
+    counts["differing"] = len(every) - counts["unmatched"]
+    checks = tuple(Check(name, float(counts[name]), limit_for(level.check(name), limits, floors),
+                         level.check(name).unit) for name in ("differing", "unmatched")) if matches else ()
+    outcome = settle(checks, failed=bool(within), unsure=bool(unsure))
+    notes = [*unsure, *within]
+    for what, found in bad.items():
+        notes += _named(what, found)
+    notes += [item for what, found in matches.items() for item in _accepted(what, found)]
+    return Finding(outcome, checks, _coverage(matches.values()), first_divergence=_first(bad), notes=tuple(notes),
+                   mode=policy.mode)
+
+
+def _absent(ours: Mapping[str, Digest], theirs: Mapping[str, Digest], policy: Policy) -> list[Note]:
+    found = []
+    for what in ("weights", "loaded", "data"):
+        there = [side for side, digests in (("baseline", ours), ("candidate", theirs)) if what in digests]
+        if len(there) == 1:
+            found.append(note("identity-one-sided", what=what, side=there[0]))
+        elif not there and (what == "weights" or (what == "data" and policy.has_dataset)):
+            found.append(note("identity-absent", what=what))
+    return found
+
+
+def _loaded(side: str, digests: Mapping[str, Digest]) -> list[Note]:
+    """A loader that leaves other values in memory than the file holds."""
+    if not ("weights" in digests and "loaded" in digests):
+        return []
+    held = {item.name: item for item in digests["weights"].tensors}
+    bad = [item for item in match(digests["weights"], digests["loaded"]).tensors
+           if item.fault not in (*GOOD, Fault.TIED) and item.name in held]
+    return [note("identity-loaded-differs", side=side, count=len(bad), first=min((item.name for item in bad),
+                                                                                 key=natural))] if bad else []
+
+
+def _declared(item: TensorMatch, policy: Policy) -> bool:
+    """Is this difference one that the manifest declares: a tied tensor that one side leaves out?"""
+    return item.fault is Fault.TIED and policy.tied_left_out
+
+
+def natural(name: str) -> tuple[tuple[int, str], ...]:
+    """Names in the order of their numbers: layer 2 before layer 10."""
+    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name))
+
+
+def _named(what: str, bad: Sequence[TensorMatch]) -> list[Note]:
+    ordered = sorted(bad, key=lambda item: natural(item.name))
+    found = [item.note() for item in ordered[:_LISTED]]
+    if len(ordered) > _LISTED:
+        found.append(note("identity-more", what=what, count=len(ordered) - _LISTED))
+    return found
+
+
+def _accepted(what: str, found: Match) -> list[Note]:
+    """What passed without being the same bytes: the reader should know."""
+    equal = found.counts[Fault.VALUE_EQUAL.value]
+    return [note("identity-value-equal", what=what, count=equal)] if equal else []
+
+
+def _first(bad: Mapping[str, Sequence[TensorMatch]]) -> Divergence | None:
+    for what, found in bad.items():
+        if found:
+            item = min(found, key=lambda item: natural(item.name))
+            shown = [("absent" if tensor is None else f"{tensor.dtype} {list(tensor.shape)} {tensor.hash}")
+                     for tensor in (item.baseline, item.candidate)]
+            return Divergence("tensor", item.name if what == "weights" else f"{what}: {item.name}", *shown)
+    return None
+
+
+def _coverage(matches: Iterable[Match]) -> Coverage:
+    tensors = [item for found in matches for item in found.tensors]
+    sides = [sum(item.candidate is None for item in tensors), sum(item.baseline is None for item in tensors)]
+    return Coverage("tensors", len(tensors) - sum(sides), len(tensors), *sides)

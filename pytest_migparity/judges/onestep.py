@@ -1,0 +1,209 @@
+"""L4: is one optimizer step the same? Loss, gradients, clipping, updates, skipped steps, the optimizer's state."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from pytest_migparity.core.evidence import Evidence, Policy
+from pytest_migparity.core.levels import LEVELS
+from pytest_migparity.core.limits import Floors, Limits, limit_for
+from pytest_migparity.core.verdict import Check, Coverage, Divergence, Finding, Note, Outcome, note, settle
+from pytest_migparity.wire.record import Facts
+
+from .event_relation import EPSILON, apart
+from .forward import broken_outright, in_units, inputs_parted
+from .inputs import STAGES as GIVEN
+from .recorded import LISTED, Pair, Pairs, Run, comparable, facts_of, first_step, listed, one_sided, pairs_of
+
+GRADIENTS = ("grad", "grad-reduced", "grad-clipped")
+_RANKS_AGREE = 16  # units of eps: an all-reduce leaves every rank the same sum, whatever the order
+
+
+def judge_step(baseline: Evidence[Run], candidate: Evidence[Run], *,
+               limits: Limits, floors: Floors, policy: Policy) -> Finding:
+    """Hold the recorded optimizer steps of two sides against each other.
+
+    At the first step, where weights and inputs are equal: `loss`, relative; `grad`, the largest distance of a
+    parameter's gradient in units of 1.03^depth * eps; `update`, the largest relative distance of a parameter's update.
+    At every recorded step: `clip`, the largest relative difference of the clip factor; `skipped`, the steps that one
+    side left out; `moved`, the largest difference of the share of elements that an update moved at all; `state`, the
+    optimizer's tensors of another dtype. FAIL: a check beyond its limit, a loss or gradient that is NaN, Inf or zero on
+    one side only, ranks of one side that disagree after reduction. INCONCLUSIVE: what only one side recorded, inputs of
+    the first step that differ, nothing recorded, instrumented against plain runs. Raises nothing on bad data.
+    """
+    ours, theirs = baseline.runs[0].table, candidate.runs[0].table
+    steps = [step for step in (first_step(ours), first_step(theirs)) if step is not None]
+    start = max(steps, default=0)
+    pairs = pairs_of(ours, theirs, (*GRADIENTS, "update", "state", "loss"), policy.skipped)
+    first = pairs.at(start)
+    facts = _both(facts_of(ours), facts_of(theirs))
+    parted = inputs_parted(pairs_of(ours, theirs, GIVEN, policy.skipped).at(start), policy)
+    unsure = [*baseline.problems, *candidate.problems, *comparable(baseline, candidate, policy.world_size),
+              *one_sided(pairs)]
+    if parted:
+        unsure.append(note("forward-inputs-differ", where=parted[0].where))
+    if not any(pair.a.stage in GRADIENTS for pair in first.pairs):
+        unsure.append(note("step-nothing"))
+    unsure += _loss_notes(facts, start)
+    numeric = _Numbers(limits, floors, policy)
+    tensors, bad = numeric.tensors(first)
+    counted, where, doubts = numeric.counted(facts, pairs)
+    unsure += doubts
+    loss = numeric.loss(facts, start)
+    checks = (*loss, *tensors, *counted)
+    apart_ranks = [item for side, run in (("baseline", ours), ("candidate", theirs)) for item in ranks_apart(side, run)]
+    broken = [pair.where for pair in first.pairs if pair.apart.broken]
+    if broken:
+        unsure.append(note("record-broken-alike", names=listed(broken)))
+    wrong = broken_outright(first.pairs)
+    outcome = settle(checks, failed=bool(wrong or apart_ranks), unsure=bool(unsure))
+    if parted and outcome is Outcome.FAIL and not apart_ranks and not where:
+        outcome = Outcome.INCONCLUSIVE  # another input gives another gradient: L2 says which
+    worst = [pair for pair in first.pairs if pair in wrong or pair in bad]
+    notes = [*unsure, *apart_ranks, *(pair.note() for pair in worst[:LISTED]),
+             *(item[1] for item in where)]
+    return Finding(outcome, checks, _coverage(pairs), first_divergence=_first(loss, worst, where, facts, start),
+                   notes=tuple(notes), mode=policy.mode)
+
+
+_BothFacts = Mapping[tuple[int, int], tuple[Facts, Facts]]
+
+
+def _both(ours: Mapping[tuple[int, int], Facts], theirs: Mapping[tuple[int, int], Facts]) -> _BothFacts:
+    """The steps that both sides recorded, by rank and step, in order of the steps."""
+    return {key: (ours[key], theirs[key]) for key in sorted(ours, key=lambda key: (key[1], key[0])) if key in theirs}
+
+
+def _loss_notes(facts: _BothFacts, start: int) -> list[Note]:
+    """Losses that prove nothing: zero or not finite on both sides."""
+    found = []
+    for (_, step), (a, b) in facts.items():
+        if a.loss is None or b.loss is None:
+            continue
+        if all(not math.isfinite(value) or value == 0 for value in (a.loss, b.loss)):
+            found.append(note("step-loss-vacuous", step=step, baseline=a.loss, candidate=b.loss))
+            break
+    if not any(step == start and a.loss is not None and b.loss is not None
+               for (_, step), (a, b) in facts.items()):
+        found.append(note("step-no-loss", step=start))
+    return found
+
+
+class _Numbers:
+    """The checks of L4 under one set of limits."""
+
+    def __init__(self, limits: Limits, floors: Floors, policy: Policy) -> None:
+        self._limits, self._floors, self._policy = limits, floors, policy
+
+    def _check(self, name: str, value: float, resolution: float = 0.0, blocked: str = "") -> Check:
+        spec = LEVELS["L4"].check(name)
+        return Check(name, value, limit_for(spec, self._limits, self._floors, resolution), spec.unit, blocked)
+
+    def loss(self, facts: _BothFacts, start: int) -> tuple[Check, ...]:
+        """The relative difference of the first step's loss; the largest over the ranks."""
+        found = [abs(b.loss - a.loss) / abs(a.loss) if a.loss else math.inf
+                 for (_, step), (a, b) in facts.items()
+                 if step == start and a.loss is not None and b.loss is not None and (a.loss or b.loss)]
+        return (self._check("loss", max(found)),) if found else ()
+
+    def tensors(self, first: Pairs) -> tuple[tuple[Check, ...], list[Pair]]:
+        """The checks of gradients and updates at the first step, and the pairs that break one."""
+        checks, bad = [], []
+        for name, stages in (("grad", GRADIENTS), ("update", ("update",))):
+            of_stage = [pair for pair in first.pairs if pair.a.stage in stages]
+            measured = [pair for pair in of_stage if not pair.apart.fault]
+            blind = [pair for pair in of_stage if pair.apart.fault == "unmeasured"]
+            if not measured and not blind:
+                continue
+            values = [self._size(name, pair, pair.apart.relative) for pair in measured]
+            blur = max((self._size(name, pair, pair.apart.floor) for pair in measured if not pair.apart.equal),
+                       default=0.0)
+            check = self._check(name, max(values, default=math.nan), blur, "forward-unmeasured" if blind else "")
+            checks.append(check)
+            assert check.limit is not None
+            bad += [pair for pair, value in zip(measured, values, strict=True) if not check.limit.holds(value)]
+        return tuple(checks), bad
+
+    def _size(self, name: str, pair: Pair, value: float) -> float:
+        return in_units(pair, value, self._policy) if name == "grad" else value
+
+    def counted(self, facts: _BothFacts, pairs: Pairs
+                ) -> tuple[tuple[Check, ...], list[tuple[Divergence, Note]], list[Note]]:
+        """clip, skipped, moved and state; where each is first broken; and what only one side states."""
+        checks, where, unsure = [], [], []
+        for name in ("clip", "skipped", "moved"):
+            rows = [(step, _stated(name, a), _stated(name, b)) for (_, step), (a, b) in facts.items()]
+            known = [(step, a, b) for step, a, b in rows if a is not None and b is not None]
+            if any((a is None) != (b is None) for _, a, b in rows):
+                unsure.append(note("step-one-sided", name=name))
+            if not known:
+                continue
+            values = [_distance(name, a, b) for _, a, b in known]
+            check = self._check(name, sum(values) if name == "skipped" else max(values))
+            checks.append(check)
+            assert check.limit is not None
+            for (step, a, b), value in zip(known, values, strict=True):
+                if not check.limit.holds(value):
+                    where.append((Divergence("step", step, a, b),
+                                  note("step-fact-differs", name=name, step=step, baseline=a, candidate=b)))
+                    break
+        states = [pair for pair in pairs.pairs if pair.a.stage == "state"]
+        if states:
+            other = [pair for pair in states if pair.a.tensor.dtype != pair.b.tensor.dtype]
+            checks.append(self._check("state", float(len(other))))
+            where += [(Divergence("tensor", pair.where, pair.a.tensor.dtype, pair.b.tensor.dtype),
+                       note("step-state-dtype", where=pair.where, baseline=pair.a.tensor.dtype,
+                            candidate=pair.b.tensor.dtype)) for pair in other[:1]]
+        return tuple(checks), where, unsure
+
+
+def _stated(name: str, facts: Facts) -> float | None:
+    if name == "moved":
+        return None if facts.moved is None or not facts.parameters else facts.moved / facts.parameters
+    value = facts.clip_factor if name == "clip" else facts.skipped
+    return None if value is None else float(value)
+
+
+def _distance(name: str, a: float, b: float) -> float:
+    if name == "clip":
+        return abs(b - a) / max(abs(a), abs(b)) if a or b else 0.0
+    return abs(b - a)
+
+
+def ranks_apart(side: str, run: Run) -> list[Note]:
+    """Gradients that should be the same on every rank after the reduction, and are not: needs no other side."""
+    found: list[Note] = []
+    if len(run) < 2:
+        return found
+    reduced = [{(event.step, event.name): event for event in recording.events if event.stage == "grad-reduced"}
+               for recording in run]
+    for key, event in reduced[0].items():
+        for recording, others in zip(run[1:], reduced[1:], strict=True):
+            other = others.get(key)
+            if other is None:
+                continue
+            far = apart(event, other)
+            allowed = _RANKS_AGREE * EPSILON.get(event.tensor.dtype, EPSILON["float32"])
+            if not far.equal and (far.fault not in ("", "vacuous") or far.low > allowed):
+                found.append(note("step-ranks-differ", side=side, step=key[0], name=key[1], rank=recording.rank,
+                                  relative=far.relative))
+                return found
+    return found
+
+
+def _first(loss: Sequence[Check], worst: Sequence[Pair], where: Sequence[tuple[Divergence, Note]],
+           facts: _BothFacts, start: int) -> Divergence | None:
+    """The loss comes before the gradients, these before the updates; then facts by step."""
+    if any(check.limit is not None and not check.limit.holds(check.value) for check in loss):
+        a, b = next(both for (_, step), both in facts.items() if step == start and both[0].loss != both[1].loss)
+        return Divergence("step", f"{start}: loss", a.loss or 0.0, b.loss or 0.0)
+    if worst:
+        return worst[0].divergence()
+    return min((item for item, _ in where), key=lambda item: item.at if isinstance(item.at, int) else start,
+               default=None)
+
+
+def _coverage(pairs: Pairs) -> Coverage:
+    return Coverage("tensors", sum(pair.apart.fault not in ("vacuous", "unmeasured") for pair in pairs.pairs),
+                    pairs.total, len(pairs.baseline_only), len(pairs.candidate_only))

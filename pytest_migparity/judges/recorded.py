@@ -1,0 +1,147 @@
+"""Two sides' recordings, rank by rank, as pairs of events in the baseline's execution order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from pytest_migparity.core.evidence import Evidence
+from pytest_migparity.core.verdict import Divergence, Note, Scalar, note
+from pytest_migparity.wire.record import Event, Facts, Recording
+
+from .event_relation import Apart, apart
+
+Run = tuple[Recording, ...]
+"""One run's recordings, one per rank."""
+LISTED = 8  # tensors that a verdict lists one by one
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One tensor that both sides recorded."""
+
+    rank: int
+    a: Event
+    b: Event
+    apart: Apart
+
+    @property
+    def where(self) -> str:
+        """Step, stage and name, with the rank where there are several."""
+        place = f"step {self.a.step} {self.a.stage} {self.a.name}"
+        return f"rank {self.rank} {place}" if self.rank else place
+
+    def note(self) -> Note:
+        """In what the two differ, as a sentence's code `record-FAULT` with what the sentence needs."""
+        a, b, far = self.a.tensor, self.b.tensor, self.apart
+        params: dict[str, Scalar] = {"where": self.where}
+        for side, tensor in (("baseline", a), ("candidate", b)):
+            if far.fault in ("shape", "unmeasured") or tensor.stats is None:
+                params[side] = f"{tensor.dtype} {list(tensor.shape)}"
+            elif far.fault == "non-finite":
+                params[side] = tensor.stats.nans + tensor.stats.infs
+            else:
+                params[side] = f"{tensor.stats.l2:.6g}"
+        if not far.fault:
+            params |= {"relative": far.relative, "low": far.low, "high": far.high, "cosine": f"{far.cosine:.6f}"}
+        return Note(f"record-{far.fault or 'apart'}", params)
+
+    def divergence(self) -> Divergence:
+        """The pair as the place where the sides first part: norms, or dtype and shape where those are the point."""
+        a, b = self.a.tensor, self.b.tensor
+        if a.shape != b.shape or a.stats is None or b.stats is None:
+            return Divergence("tensor", self.where, f"{a.dtype} {list(a.shape)}", f"{b.dtype} {list(b.shape)}")
+        return Divergence("tensor", self.where, a.stats.l2, b.stats.l2)
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """What both sides recorded of some stages, and what one of them alone did: (rank, event)."""
+
+    pairs: tuple[Pair, ...]
+    baseline_only: tuple[tuple[int, Event], ...]
+    candidate_only: tuple[tuple[int, Event], ...]
+
+    @property
+    def total(self) -> int:
+        """Every tensor that either side recorded."""
+        return len(self.pairs) + len(self.baseline_only) + len(self.candidate_only)
+
+    def at(self, step: int) -> Pairs:
+        """Those of one step."""
+        return Pairs(tuple(pair for pair in self.pairs if pair.a.step == step),
+                     tuple(item for item in self.baseline_only if item[1].step == step),
+                     tuple(item for item in self.candidate_only if item[1].step == step))
+
+
+def pairs_of(baseline: Run, candidate: Run, stages: Iterable[str],
+             skipped: Mapping[str, str] | None = None) -> Pairs:
+    """Pair the events of `stages` by rank, step, stage and name; names that match a `skipped` pattern are left out."""
+    wanted = frozenset(stages)
+    skip = tuple(skipped or ())
+    ours, theirs = _events(baseline, wanted, skip), _events(candidate, wanted, skip)
+    pairs = tuple(Pair(key[0], event, theirs[key], apart(event, theirs[key]))
+                  for key, event in ours.items() if key in theirs)
+    return Pairs(pairs, tuple((key[0], event) for key, event in ours.items() if key not in theirs),
+                 tuple((key[0], event) for key, event in theirs.items() if key not in ours))
+
+
+_Key = tuple[int, int, str, str]
+
+
+def _events(run: Run, stages: frozenset[str], skip: tuple[str, ...]) -> dict[_Key, Event]:
+    return {(recording.rank, event.step, event.stage, event.name): event
+            for recording in run for event in recording.events
+            if event.stage in stages and not any(fnmatchcase(event.name, pattern) for pattern in skip)}
+
+
+def facts_of(run: Run) -> dict[tuple[int, int], Facts]:
+    """The numbers of every step by (rank, step)."""
+    return {(recording.rank, facts.step): facts for recording in run for facts in recording.facts}
+
+
+def first_step(run: Run) -> int | None:
+    """The first step that a run recorded, apart from what was recorded before any step; None where there is none."""
+    steps = [event.step for recording in run for event in recording.events if event.step >= 0]
+    return min(steps, default=None)
+
+
+def meta(run: Run, key: str) -> str:
+    """What the first rank says of itself; empty where it does not."""
+    return next((dict(recording.meta).get(key, "") for recording in run), "")
+
+
+def comparable(baseline: Evidence[Run], candidate: Evidence[Run], world_size: int | None) -> list[Note]:
+    """Why two recordings are not of the same thing: ranks missing, two content hashes, something left unrecorded."""
+    problems: list[Note] = []
+    runs = [side.runs[0].table for side in (baseline, candidate)]
+    for side, run in zip((baseline, candidate), runs, strict=True):
+        if len(side.runs) > 1:
+            problems.append(note("record-several-runs", side=side.side, runs=len(side.runs)))
+        worlds = {recording.world_size for recording in run}
+        expected = world_size or max(worlds)
+        there = sorted(recording.rank for recording in run)
+        if worlds != {expected} or there != list(range(expected)):
+            problems.append(note("record-ranks", side=side.side, ranks=", ".join(map(str, there)), expected=expected,
+                                 world=", ".join(map(str, sorted(worlds)))))
+        lost = [f"{name} ({why})" for recording in run for name, why in recording.unrecorded]
+        if lost:
+            problems.append(note("record-unrecorded", side=side.side, names=listed(lost)))
+    if len({recording.algorithm for run in runs for recording in run}) > 1:
+        problems.append(note("record-two-hashes", baseline=runs[0][0].algorithm, candidate=runs[1][0].algorithm))
+    return problems
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first few of many names."""
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def one_sided(pairs: Pairs) -> list[Note]:
+    """What only one side recorded: not compared, and never a pass."""
+    return [note("record-one-sided", side=side, count=len(found),
+                 names=listed([f"{event.stage} {event.name}" for _, event in found]))
+            for side, found in (("baseline", pairs.baseline_only), ("candidate", pairs.candidate_only)) if found]
