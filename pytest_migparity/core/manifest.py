@@ -23,7 +23,7 @@ FILE = "model.toml"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*(-[A-Za-z0-9_.]+)*")
 
 
-Precision = Literal["float64", "float32", "tf32", "bfloat16", "float16", "float8_e4m3", "float8_e5m2"]
+Precision = Literal["float64", "float32", "tf32", "hf32", "bfloat16", "float16", "float8_e4m3", "float8_e5m2"]
 
 
 class _Table(BaseModel):

@@ -15,9 +15,11 @@ from .digest_relation import relation, sketched
 _FINE_FLOOR = 5e-8  # of the norm: what float32 trees round off the float32 lanes of one side (facts/tensors.md)
 _FINE_UNIT = _FINE_FLOOR * math.sqrt(12 / FINE_LANES)
 
-EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "tf32": 2.0**-10, "float16": 2.0**-10, "bfloat16": 2.0**-7,
-           "float8_e4m3": 2.0**-3, "float8_e5m2": 2.0**-2}
-"""Machine epsilon by precision, as torch.finfo gives it: the distance from 1 to the next number."""
+EPSILON = {"float64": 2.0**-50, "float32": 2.0**-21, "tf32": 2.0**-10, "hf32": 2.0**-10, "float16": 2.0**-10,
+           "bfloat16": 2.0**-7, "float8_e4m3": 2.0**-3, "float8_e5m2": 2.0**-2}
+"""What rounding is to each precision: machine epsilon as torch.finfo gives it (the distance from 1 to the next number),
+for 32 and 64 bits four times that. A short format rounds what it stores, whatever the sum's length; in a long one the
+order of a sum decides, and that alone was 1.5 to 5.5 epsilons between three BLAS kernels, for 256 to 8192 terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ def _measured(a: Event, b: Event, broken: bool) -> Apart:
 
 
 def epsilon(declared: tuple[str, ...], a: Event) -> float:
-    """The machine epsilon that a difference is held against: of the coarsest declared precision, else the baseline's.
+    """The rounding that a difference is held against: of the coarsest declared precision, else the baseline's.
 
     A recording that was made in a precision nobody declared is held against the baseline's own numbers.
     """

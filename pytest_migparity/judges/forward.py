@@ -48,7 +48,7 @@ def judge_forward(baseline: Evidence[Run], candidate: Evidence[Run], *,
     checks, beyond = checks_of(compared, limits, floors, policy, "L3")
     bad = [pair for pair in compared if pair in wrong or pair in beyond]
     outcome = settle(checks, failed=bool(wrong), unsure=bool(unsure))
-    if parted and outcome is Outcome.FAIL:
+    if parted and outcome is Outcome.FAIL and not one_sided_nan(pairs.pairs):
         outcome = Outcome.INCONCLUSIVE  # another input gives another output: L2 says which
     notes = [*unsure, *(pair.note() for pair in bad[:LISTED])]
     return Finding(outcome, (*checks, *_growth(compared)),
@@ -75,6 +75,11 @@ def inputs_parted(given: Pairs, policy: Policy) -> list[Pair]:
 def broken_outright(pairs: Sequence[Pair]) -> list[Pair]:
     """Pairs with a difference that no limit speaks about: shape, NaN or Inf on one side, zeros on one side."""
     return [pair for pair in pairs if pair.apart.fault in ("shape", "non-finite", "zeroed")]
+
+
+def one_sided_nan(pairs: Sequence[Pair]) -> bool:
+    """Has one side NaN or Inf where the other has not? No other input excuses that."""
+    return any(pair.apart.fault == "non-finite" for pair in pairs)
 
 
 def in_units(pair: Pair, value: float, policy: Policy) -> float:

@@ -12,7 +12,7 @@ from pytest_migparity.core.verdict import Check, Coverage, Divergence, Finding, 
 from pytest_migparity.wire.record import Facts
 
 from .event_relation import EPSILON, apart
-from .forward import broken_outright, in_units, inputs_parted
+from .forward import broken_outright, in_units, inputs_parted, one_sided_nan
 from .inputs import STAGES as GIVEN
 from .recorded import LISTED, Pair, Pairs, Run, comparable, facts_of, first_step, listed, one_sided, pairs_of
 
@@ -33,36 +33,30 @@ def judge_step(baseline: Evidence[Run], candidate: Evidence[Run], *,
     the first step that differ, nothing recorded, instrumented against plain runs. Raises nothing on bad data.
     """
     ours, theirs = baseline.runs[0].table, candidate.runs[0].table
-    steps = [step for step in (first_step(ours), first_step(theirs)) if step is not None]
-    start = max(steps, default=0)
+    start = max((step for step in (first_step(ours), first_step(theirs)) if step is not None), default=0)
     pairs = pairs_of(ours, theirs, (*GRADIENTS, "update", "state", "loss"), policy.skipped)
     first = pairs.at(start)
+    parted = inputs_parted(pairs_of(ours, theirs, GIVEN, policy.skipped), policy)
+    until = min((pair.a.step for pair in parted), default=None)
     facts = _both(facts_of(ours), facts_of(theirs))
-    parted = inputs_parted(pairs_of(ours, theirs, GIVEN, policy.skipped).at(start), policy)
     unsure = [*baseline.problems, *candidate.problems, *comparable(baseline, candidate, policy.world_size),
-              *one_sided(pairs)]
-    if parted:
+              *one_sided(pairs), *_vacuous(first, facts, start)]
+    if until is not None:
         unsure.append(note("forward-inputs-differ", where=parted[0].where))
-    if not any(pair.a.stage in GRADIENTS for pair in first.pairs):
-        unsure.append(note("step-nothing"))
-    unsure += _loss_notes(facts, start)
-    numeric = _Numbers(limits, floors, policy)
-    tensors, bad = numeric.tensors(first)
-    counted, where, doubts = numeric.counted(facts, pairs)
-    unsure += doubts
-    loss = numeric.loss(facts, start)
+        facts = {key: both for key, both in facts.items() if key[1] < max(until, start + 1)}
+    numbers = _Numbers(limits, floors, policy)
+    loss, tensors, bad = numbers.loss(facts, start), *numbers.tensors(first)
+    counted, where, doubts = numbers.counted(facts, pairs)
     checks = (*loss, *tensors, *counted)
-    apart_ranks = [item for side, run in (("baseline", ours), ("candidate", theirs)) for item in ranks_apart(side, run)]
-    broken = [pair.where for pair in first.pairs if pair.apart.broken]
-    if broken:
-        unsure.append(note("record-broken-alike", names=listed(broken)))
     wrong = broken_outright(first.pairs)
-    outcome = settle(checks, failed=bool(wrong or apart_ranks), unsure=bool(unsure))
-    if parted and outcome is Outcome.FAIL and not apart_ranks and not where:
+    certain = [*_broken_losses(facts), *(item for side, run in (("baseline", ours), ("candidate", theirs))
+                                         for item in ranks_apart(side, run))]
+    outcome = settle(checks, failed=bool(wrong or certain), unsure=bool(unsure or doubts))
+    if until is not None and until <= start and outcome is Outcome.FAIL \
+            and not (certain or one_sided_nan(first.pairs)):
         outcome = Outcome.INCONCLUSIVE  # another input gives another gradient: L2 says which
     worst = [pair for pair in first.pairs if pair in wrong or pair in bad]
-    notes = [*unsure, *apart_ranks, *(pair.note() for pair in worst[:LISTED]),
-             *(item[1] for item in where)]
+    notes = [*unsure, *doubts, *certain, *(pair.note() for pair in worst[:LISTED]), *(item[1] for item in where)]
     return Finding(outcome, checks, _coverage(pairs), first_divergence=_first(loss, worst, where, facts, start),
                    notes=tuple(notes), mode=policy.mode)
 
@@ -75,19 +69,32 @@ def _both(ours: Mapping[tuple[int, int], Facts], theirs: Mapping[tuple[int, int]
     return {key: (ours[key], theirs[key]) for key in sorted(ours, key=lambda key: (key[1], key[0])) if key in theirs}
 
 
-def _loss_notes(facts: _BothFacts, start: int) -> list[Note]:
-    """Losses that prove nothing: zero or not finite on both sides."""
+def _vacuous(first: Pairs, facts: _BothFacts, start: int) -> list[Note]:
+    """What proves nothing: no gradient, NaN on both sides, no loss, or one that is zero or not finite on both sides."""
     found = []
-    for (_, step), (a, b) in facts.items():
-        if a.loss is None or b.loss is None:
-            continue
-        if all(not math.isfinite(value) or value == 0 for value in (a.loss, b.loss)):
-            found.append(note("step-loss-vacuous", step=step, baseline=a.loss, candidate=b.loss))
-            break
-    if not any(step == start and a.loss is not None and b.loss is not None
-               for (_, step), (a, b) in facts.items()):
+    if not any(pair.a.stage in GRADIENTS and pair.apart.fault != "vacuous" for pair in first.pairs):
+        found.append(note("step-nothing"))
+    broken = [pair.where for pair in first.pairs if pair.apart.broken]
+    if broken:
+        found.append(note("record-broken-alike", names=listed(broken)))
+    losses = [(step, a.loss, b.loss) for (_, step), (a, b) in facts.items()
+              if a.loss is not None and b.loss is not None]
+    if not any(step == start for step, _, _ in losses):
         found.append(note("step-no-loss", step=start))
+    vacuous = [row for row in losses if not (_sound(row[1]) or _sound(row[2]))]
+    found += [note("step-loss-vacuous", step=step, baseline=a, candidate=b) for step, a, b in vacuous[:1]]
     return found
+
+
+def _sound(loss: float) -> bool:
+    return math.isfinite(loss) and loss != 0
+
+
+def _broken_losses(facts: _BothFacts) -> list[Note]:
+    """A loss that is zero or not finite on one side: a masked NaN is never a good loss."""
+    rows = [(step, a.loss, b.loss) for (_, step), (a, b) in facts.items()
+            if a.loss is not None and b.loss is not None and _sound(a.loss) != _sound(b.loss)]
+    return [note("step-loss-broken", step=step, baseline=a, candidate=b) for step, a, b in rows[:1]]
 
 
 class _Numbers:
@@ -102,9 +109,9 @@ class _Numbers:
 
     def loss(self, facts: _BothFacts, start: int) -> tuple[Check, ...]:
         """The relative difference of the first step's loss; the largest over the ranks."""
-        found = [abs(b.loss - a.loss) / abs(a.loss) if a.loss else math.inf
+        found = [abs(b.loss - a.loss) / abs(a.loss)
                  for (_, step), (a, b) in facts.items()
-                 if step == start and a.loss is not None and b.loss is not None and (a.loss or b.loss)]
+                 if step == start and a.loss is not None and b.loss is not None and _sound(a.loss) and _sound(b.loss)]
         return (self._check("loss", max(found)),) if found else ()
 
     def tensors(self, first: Pairs) -> tuple[tuple[Check, ...], list[Pair]]:

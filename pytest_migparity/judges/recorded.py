@@ -45,7 +45,8 @@ class Pair:
             else:
                 params[side] = f"{tensor.stats.l2:.6g}"
         if not far.fault:
-            params |= {"relative": far.relative, "low": far.low, "high": far.high, "cosine": f"{far.cosine:.6f}"}
+            params |= {"relative": far.relative, "low": far.low, "high": far.high, "cosine": f"{far.cosine:.6f}",
+                       "scale": f"{far.scale:.4f}"}
         return Note(f"record-{far.fault or 'apart'}", params)
 
     def divergence(self) -> Divergence:

@@ -44,9 +44,9 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "两侧均含 NaN 或 Inf，不能说明任何问题：{names}",
     ),
     "record-apart": (
-        "{where}: relative L2 distance {relative} (95 % {low} to {high}), cosine {cosine}, norms "
-        "{baseline} and {candidate}",
-        "{where}：相对 L2 距离 {relative}（95 % 区间 {low} 至 {high}），余弦 {cosine}，范数 {baseline} 与 {candidate}",
+        "{where}: relative L2 distance {relative} (95 % {low} to {high}), cosine {cosine}, best "
+        "fit {scale} times the baseline, norms {baseline} and {candidate}",
+        "{where}：相对 L2 距离 {relative}（95 % 区间 {low} 至 {high}），余弦 {cosine}，最佳拟合为基线的 {scale} 倍，范数 {baseline} 与 {candidate}",
     ),
     "record-shape": ("{where}: {baseline} has become {candidate}", "{where}：{baseline} 变为 {candidate}"),
     "record-non-finite": (
