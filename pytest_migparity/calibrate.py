@@ -130,10 +130,10 @@ def calibrate(paths: Sequence[Path], level: str = "L5", *, column: str = "loss",
 
 
 def calibrated_level(level: str) -> Level:
-    """The level `level`; UserError where it has no checks that a floor could be measured for."""
+    """The level `level`; UserError where no floor is measured from logs."""
     known = level_named(level)
-    if not known.checks:
-        able = [name for name, each in LEVELS.items() if each.checks]
+    if known.kinds != ("loss",):
+        able = [name for name, each in LEVELS.items() if each.kinds == ("loss",)]
         raise UserError(f"--level {level}: has no floors; levels that have: {', '.join(able)}")
     return known
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_migparity.host.digest import algorithm_here, digest, fine_lanes, measured, summary
+from pytest_migparity.host.digest import digest, fine_lanes, measured, summary
 from pytest_migparity.host.tensors import of_array
 from pytest_migparity.rehearsal.dataset import samples
 from pytest_migparity.rehearsal.policy import LAYERS, PARAMETERS, Activations, layers
@@ -15,6 +15,7 @@ from pytest_migparity.wire import digest_text, record
 from pytest_migparity.wire.record import Event, Facts, Recording
 
 WEIGHTS, DATA, RECORD = "weights.digest", "data.digest", "rank0.record"
+HASH = "sha256"  # that of every machine: embedded evidence answers to evidence recorded elsewhere
 
 
 class Watch:
@@ -76,12 +77,12 @@ class Watch:
                 self._event(step, stage, f"layers.{index}.{name}{suffix}", getattr(layer, name), depth=2 * index)
 
     def _event(self, step: int, stage: str, name: str, array: Any, depth: int = 0) -> None:
-        whole = measured(of_array(name, np.ascontiguousarray(array)), level=1, algorithm=algorithm_here())
+        whole = measured(of_array(name, np.ascontiguousarray(array)), level=1, algorithm=HASH)
         self._events.append(Event(step, stage, name, summary(whole, 1), depth, 1.0, fine_lanes(whole)))
 
     def write(self, folder: Path, meta: dict[str, str]) -> None:
         """Leave the recording in a folder."""
-        recording = Recording(0, 1, algorithm_here(), tuple(self._events), tuple(self._facts),
+        recording = Recording(0, 1, HASH, tuple(self._events), tuple(self._facts),
                               tuple(sorted(meta.items())))
         (folder / RECORD).write_text(record.to_text(recording), encoding="ascii", newline="\n")
 
@@ -90,7 +91,7 @@ def write_digests(folder: Path, weights: Singles) -> None:
     """The digests of the weights as loaded and of the data set."""
     named = [of_array(f"layers.{index}.{name}", getattr(layer, name))
              for index, layer in enumerate(layers(weights)) for name in ("weight", "bias")]
-    (folder / WEIGHTS).write_text(digest_text.to_text(digest(named)), encoding="ascii", newline="\n")
+    (folder / WEIGHTS).write_text(digest_text.to_text(digest(named, algorithm=HASH)), encoding="ascii", newline="\n")
     data = samples()
     columns = [of_array(name, getattr(data, name)) for name in ("joints", "goal", "actions")]
-    (folder / DATA).write_text(digest_text.to_text(digest(columns)), encoding="ascii", newline="\n")
+    (folder / DATA).write_text(digest_text.to_text(digest(columns, algorithm=HASH)), encoding="ascii", newline="\n")

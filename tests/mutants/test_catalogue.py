@@ -1,4 +1,4 @@
-"""Every fault of the catalogue really happens in a run, and L0 and L5 say of it what was declared before it was run.
+"""Every fault of the catalogue really happens in a run, and L0 to L5 say of it what the catalogue declares.
 
 Baseline and candidate are recorded here, on one machine: the bits of another machine's BLAS are not part of the claim.
 The manifest says what kind of model the rehearsal trains; without that L5 may be unsure of a fault, and never passes it.
@@ -45,6 +45,8 @@ ISSUE = {  # kinds and faults as the issue lists them, in the catalogue's spelli
     "environment": {"other-version", "other-origin", "stale-evidence"},
     "degenerate": {"all-zero-output", "untrained"},
 }
+HANDLES = {"L0": "env", "L1": "weights", "L2": "inputs", "L3": "forward", "L4": "step"}
+LADDER = ("L0", "L1", "L2", "L3", "L4", "L5")
 HARMLESS = {"other-kernel", "two-blas-threads", "undeclared-package-bump", "euler-11"}
 
 
@@ -54,13 +56,13 @@ def judged(level: str, manifest: Manifest, home: Path, case: str = "main", limit
     handles = []
     for name in ("baseline", "candidate"):
         side = Side(manifest, name, home, f"file:{quote(str(sites[name]))}" if name in sites else None)
-        handles.append(side.env() if level == "L0" else side.loss(case))
+        handles.append(side.loss(case) if level == "L5" else getattr(side, HANDLES[level])())
     return assess(level, *handles, manifest=manifest, limits=limits or default_limits(LEVELS[level]))
 
 
-def both_levels(baseline: Path, candidate: Path) -> dict[str, Verdict]:
+def every_level(baseline: Path, candidate: Path) -> dict[str, Verdict]:
     return {level: judged(level, MANIFESTS["rehearsal"], FIXTURES / "rehearsal", baseline=baseline, candidate=candidate)
-            for level in ("L0", "L5")}
+            for level in LADDER}
 
 
 def violated(verdict: Verdict) -> list[str]:
@@ -81,7 +83,7 @@ def test_a_fault_gets_the_outcome_that_was_declared_before_it_was_run(
     official: Path, tmp_path: Path, fault: Fault
 ) -> None:
     rehearse(tmp_path / "candidate", recipe=RECIPE, fault=fault.name)
-    found = both_levels(official, tmp_path / "candidate")
+    found = every_level(official, tmp_path / "candidate")
     assert {level: str(verdict.outcome) for level, verdict in found.items()} == \
         {level: fault.expect[level] for level in found}, {level: violated(verdict) for level, verdict in found.items()}
     assert {verdict.producers for verdict in found.values()} == {("rehearsal",)}
@@ -90,7 +92,7 @@ def test_a_fault_gets_the_outcome_that_was_declared_before_it_was_run(
     assert unsure in (Outcome.INCONCLUSIVE, Outcome(fault.expect["L5"])), "without a family another verdict"
     if fault.stale:
         codes = [[(note.code, note.params["side"]) for note in verdict.finding.notes[:1]] for verdict in found.values()]
-        assert codes == [[("recipe-differs", "candidate")]] * 2
+        assert codes == [[("recipe-differs", "candidate")]] * len(LADDER)
     else:
         coverage = found["L5"].finding.coverage
         assert (coverage.compared, coverage.of, coverage.dropped) == (100, 100, 0)
@@ -104,6 +106,11 @@ def _says_where(fault: Fault, found: Mapping[str, Verdict]) -> None:
         assert environment.at == fault.first_key
     elif fault.expect["L0"] == "PASS":
         assert environment is None
+    red = [level for level in ("L1", "L2", "L3", "L4") if fault.expect[level] == "FAIL"]
+    if red:
+        divergence = found[red[0]].finding.first_divergence
+        assert divergence is not None
+        assert divergence.at == fault.first_tensor, (red[0], divergence)
     if fault.expect["L5"] == "FAIL":
         assert loss is not None
         assert loss.kind == "step"
@@ -135,6 +142,8 @@ def test_what_is_declared_is_no_surprise_for_its_kind() -> None:
             assert (fault.expect["L0"], fault.expect["L5"]) == ("PASS", "FAIL"), fault.name
             assert fault.first_step is not None
             assert fault.first_step[1] < RECIPE["steps"] // 5, "a first step that may lie anywhere says nothing"
+            assert "FAIL" in {fault.expect[level] for level in ("L1", "L2", "L3", "L4")}, "no level says where"
+            assert fault.first_tensor is not None
 
 
 @pytest.mark.slow
@@ -144,7 +153,7 @@ def test_a_fault_fails_from_a_fresh_folder_with_two_commands(tmp_path: Path) -> 
     made = subprocess.run([*migparity, "rehearse", "--fault", "eps-misplaced", "--out", "d"], cwd=tmp_path,
                           capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
-    assert made.stdout.strip() == "d: artifacts.json, env.json, loss.jsonl"
+    assert made.stdout.strip() == "d: artifacts.json, data.digest, env.json, loss.jsonl, rank0.record, weights.digest"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-m", "L5", "--migparity-model", "rehearsal", "--migparity-site",
          "candidate=file:d", "-p", "no:cacheprovider"], cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -185,8 +194,9 @@ def test_embedded_losses_are_what_the_training_code_gives_today(official: Path) 
 
 @pytest.mark.parametrize("model, level, case, outcome", [
     ("lingbot", "L0", "main", Outcome.INCONCLUSIVE), ("lingbot", "L5", "main", Outcome.PASS),
-    ("lingbot", "L5", "printed", Outcome.PASS), ("rehearsal", "L0", "main", Outcome.PASS),
-    ("rehearsal", "L5", "main", Outcome.PASS),
+    ("lingbot", "L5", "printed", Outcome.PASS),
+    *((model, level, "main", Outcome.PASS) for model in ("lingbot", "rehearsal") for level in ("L1", "L2", "L3", "L4")),
+    ("rehearsal", "L0", "main", Outcome.PASS), ("rehearsal", "L5", "main", Outcome.PASS),
 ])
 def test_embedded_evidence_judges_as_the_readme_says(model: str, level: str, case: str, outcome: Outcome) -> None:
     manifest = MANIFESTS[model]
@@ -226,7 +236,7 @@ def test_another_recipe_makes_the_embedded_evidence_stale() -> None:
     """The counterpart: the fixtures pass for their recipe, not because nobody looks at it."""
     manifest = MANIFESTS["rehearsal"]
     later = manifest.model_copy(update={"recipe": manifest.recipe.model_copy(update={"seed": 1})})
-    for level in ("L0", "L5"):
+    for level in LADDER:
         verdict = judged(level, later, FIXTURES / "rehearsal")
         assert verdict.outcome is Outcome.INCONCLUSIVE
         assert [note.code for note in verdict.finding.notes[:2]] == ["recipe-differs"] * 2
