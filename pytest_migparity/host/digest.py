@@ -6,12 +6,17 @@ is the hash over its dtype, its shape and the hashes of its leaves of 2^20 eleme
 
 import hashlib
 import math
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+import os
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ..wire.digest import LANES, SATURATED, Digest, Stats, TensorDigest, as_sent, step
-from .digest_numpy import LEAF, Array, Leaf, measure, mixed, narrowed
+from .digest_kernels import measure
+from .digest_numpy import LEAF, Array, Leaf, mixed, narrowed
 from .tensors import Tensor
 
 _INTEGERS = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
@@ -61,25 +66,62 @@ def digest_tensor(tensor: Tensor, *, level: int, algorithm: str) -> TensorDigest
 
 
 def measured(tensor: Tensor, *, level: int, algorithm: str) -> Measured:
-    """Read a tensor once, leaf by leaf."""
+    """Read a tensor once, leaf by leaf; leaves are worked on by as many threads as the machine has cores, at most 2."""
     hasher = _hasher(algorithm)
+    targets = list(_NARROWER.get(tensor.dtype, ())) if level else []
     hashes: List[bytes] = []
     parts: List[Optional[Leaf]] = []
-    narrow: Dict[str, List[bytes]] = {target: [] for target in _NARROWER.get(tensor.dtype, ()) if level}
-    for number, elements in enumerate(tensor.leaves()):
-        hashes.append(hasher(elements).digest())
+    narrow: Dict[str, List[bytes]] = {target: [] for target in targets}
+    work = partial(_leaf_of, hasher=hasher, dtype=tensor.dtype, level=level, narrow=narrow)
+    for held, part, shorter in _in_order(work, enumerate(tensor.leaves()), parallel=tensor.size > LEAF):
+        hashes.append(held)
         if level:
-            parts.append(measure(elements, tensor.dtype, number * LEAF))
-            for target in list(narrow):
-                fits = narrowed(elements[:_PROBE], tensor.dtype, target) is not None
-                shorter = narrowed(elements, tensor.dtype, target) if fits else None
-                if shorter is None:
-                    del narrow[target]
-                else:
-                    narrow[target].append(hasher(np.ascontiguousarray(shorter)).digest())
+            parts.append(part)
+        for target in list(narrow):
+            if target in shorter:
+                narrow[target].append(shorter[target])
+            else:
+                del narrow[target]
     target = next(iter(narrow), "")
     return Measured(tensor.name, tensor.dtype, tensor.shape, algorithm, tuple(hashes), tuple(parts), target,
                     tuple(narrow.get(target, ())))
+
+
+_Worked = Tuple[bytes, Optional[Leaf], Dict[str, bytes]]
+
+
+def _leaf_of(numbered: Tuple[int, Array], *, hasher: Callable[..., Any], dtype: str, level: int,
+             narrow: Dict[str, List[bytes]]) -> _Worked:
+    """(content hash, measurements, hashes in those narrower dtypes that still hold every element) of one leaf."""
+    number, elements = numbered
+    state = hasher()
+    if not level:
+        state.update(elements)
+        return state.digest(), None, {}
+    shorter = {}
+    for target in list(narrow):
+        fits = narrowed(elements[:_PROBE], dtype, target) is not None
+        bits = narrowed(elements, dtype, target) if fits else None
+        if bits is not None:
+            shorter[target] = hasher(np.ascontiguousarray(bits)).digest()
+    part = measure(elements, dtype, number * LEAF, state.update)
+    return state.digest(), part, shorter
+
+
+def _in_order(work: Callable[[Any], _Worked], items: Iterable[Any], *, parallel: bool) -> Iterator[_Worked]:
+    """`work` of every item, in order, a few at a time."""
+    threads = min(2, os.cpu_count() or 1)
+    if not parallel or threads < 2:
+        yield from map(work, items)
+        return
+    pending: "Deque[Future[_Worked]]" = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for item in items:
+            pending.append(pool.submit(work, item))
+            if len(pending) > 2 * threads:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
 
 
 def summary(whole: Measured, level: int) -> TensorDigest:

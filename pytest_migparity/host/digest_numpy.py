@@ -18,7 +18,7 @@ LEAF = 1 << 20  # elements
 LANES = 256
 _BLOCK = 4096  # elements of a mini-block: 16 rows of 256 lanes
 _PART = 64  # mini-blocks at a time: what is worked on stays below 16 MB
-_SAFE = (1e-15, 1e15)  # within these float32 squares neither vanish nor overflow
+SAFE = (1e-15, 1e15)  # within these float32 squares neither vanish nor overflow
 _MEASURABLE = (1e-140, 1e140)  # and float64 squares
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _FLOATS = ("bfloat16", "float16", "float32", "float64")
@@ -63,7 +63,7 @@ def measure(elements: Array, dtype: str, first: int) -> Optional[Leaf]:
     largest = float(np.abs(kept).max()) if kept.size else 0.0
     if largest and not _MEASURABLE[0] < largest < _MEASURABLE[1]:
         return None
-    if exact and not (whole and (largest == 0 or _SAFE[0] < largest < _SAFE[1])):
+    if exact and not (whole and (largest == 0 or SAFE[0] < largest < SAFE[1])):
         kept = kept.astype(np.float64)
     low, high = _extremes(elements, values[finite], dtype)
     total, squares, lanes = _sums(kept, first // _BLOCK)
@@ -166,11 +166,12 @@ def _sums(kept: Array, first_block: int) -> Tuple[float, float, Array]:
         three = np.stack([_tree(plain), _tree([row * row for row in plain]), sketch], axis=1).astype(np.float64)
         for each in three:  # one after the other: numpy promises no order for sum()
             lanes += each
-    total = squares = 0.0
-    for lane in range(LANES):
-        total += float(lanes[0, lane])
-        squares += float(lanes[1, lane])
-    return total, squares, lanes[2]
+    return in_order(lanes[0]), in_order(lanes[1]), lanes[2]
+
+
+def in_order(numbers: Array) -> float:
+    """Their sum, one after the other: numpy promises no order for sum()."""
+    return float(np.add.accumulate(numbers)[-1]) + 0.0
 
 
 def _tree(rows: Any) -> Array:

@@ -1,5 +1,6 @@
 """A tensor to digest, whatever it comes from: its name, dtype, shape, and its elements leaf by leaf."""
 
+import math
 from typing import Any, Callable, Iterator, NamedTuple, Tuple
 
 import numpy as np
@@ -14,6 +15,11 @@ class Tensor(NamedTuple):
     dtype: str
     shape: Tuple[int, ...]
     leaves: Callable[[], Iterator[Array]]
+
+    @property
+    def size(self) -> int:
+        """Number of elements; 1 for a scalar."""
+        return math.prod(self.shape)
 
 
 def of_array(name: str, array: Array, dtype: str = "") -> Tensor:

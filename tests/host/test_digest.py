@@ -291,7 +291,7 @@ def test_the_algorithm_is_that_of_the_machine_unless_asked_for(monkeypatch):
 
     class Stub:
         @staticmethod
-        def xxh3_128(data):
+        def xxh3_128(data=b""):
             return hashlib.md5(data)
 
     monkeypatch.setitem(__import__("sys").modules, "xxhash", Stub)
