@@ -1,6 +1,6 @@
-"""L3: at which module do the activations first part? Module outputs of the first recorded step, in execution order.
+"""L3: at which module do the activations first part? Module outputs, in execution order, of steps before any update.
 
-Both sides start the step from the same weights and inputs, so that what remains is arithmetic: the L2 distance of a
+Both sides start these steps from the same weights and inputs, so that what remains is arithmetic: the L2 distance of a
 module's output over its norm is held against 4 * 1.03^depth * eps, Megatron-LM's published bound for two
 implementations of one layer stack, eps being the machine epsilon of the declared precision.
 """
@@ -19,7 +19,7 @@ from pytest_migparity.core.verdict import Check, Coverage, Finding, Note, Outcom
 
 from .event_relation import epsilon
 from .inputs import STAGES as GIVEN
-from .recorded import LISTED, Pair, Pairs, Run, comparable, first_step, listed, one_sided, pairs_of
+from .recorded import LISTED, Pair, Pairs, Run, before_update, comparable, listed, one_sided, pairs_of
 
 GROWTH = 1.03
 """What rounding may grow by from one module to the next."""
@@ -27,7 +27,7 @@ GROWTH = 1.03
 
 def judge_forward(baseline: Evidence[Run], candidate: Evidence[Run], *,
                   limits: Limits, floors: Floors, policy: Policy) -> Finding:
-    """Hold the outputs of two models' modules against each other, at the first step that both recorded.
+    """Hold the outputs of two models' modules against each other, at the steps that both began unchanged.
 
     `error` is the largest distance in units of 1.03^depth * eps, `cosine` the least cosine, `norm` the largest |ln| of
     a ratio of norms. FAIL: a check beyond its limit, an output of another shape, NaN or Inf or only zeros on one side.
@@ -35,11 +35,11 @@ def judge_forward(baseline: Evidence[Run], candidate: Evidence[Run], *,
     prove nothing (all zero, NaN on both sides), nothing recorded. Raises nothing on bad data.
     """
     ours, theirs = baseline.runs[0].table, candidate.runs[0].table
-    step = _common_step(ours, theirs)
-    pairs = pairs_of(ours, theirs, ("output",), policy.skipped).at(-1 if step is None else step)
+    first, last = before_update(ours, theirs)
+    pairs = pairs_of(ours, theirs, ("output",), policy.skipped).at(first, last)
     unsure = [*baseline.problems, *candidate.problems, *comparable(baseline, candidate, policy.world_size),
               *one_sided(pairs), *_vacuous(pairs)]
-    given = pairs_of(ours, theirs, GIVEN, policy.skipped).at(-1 if step is None else step)
+    given = pairs_of(ours, theirs, GIVEN, policy.skipped).at(first, last)
     parted = inputs_parted(given, policy)
     if parted:
         unsure.append(note("forward-inputs-differ", where=parted[0].where))
@@ -54,11 +54,6 @@ def judge_forward(baseline: Evidence[Run], candidate: Evidence[Run], *,
     return Finding(outcome, (*checks, *_growth(compared)),
                    Coverage("modules", len(compared), pairs.total, len(pairs.baseline_only), len(pairs.candidate_only)),
                    first_divergence=bad[0].divergence() if bad else None, notes=tuple(notes), mode=policy.mode)
-
-
-def _common_step(ours: Run, theirs: Run) -> int | None:
-    steps = (first_step(ours), first_step(theirs))
-    return None if None in steps else max(step for step in steps if step is not None)
 
 
 def inputs_parted(given: Pairs, policy: Policy) -> list[Pair]:

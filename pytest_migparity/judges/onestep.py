@@ -35,7 +35,7 @@ def judge_step(baseline: Evidence[Run], candidate: Evidence[Run], *,
     ours, theirs = baseline.runs[0].table, candidate.runs[0].table
     start = max((step for step in (first_step(ours), first_step(theirs)) if step is not None), default=0)
     pairs = pairs_of(ours, theirs, (*GRADIENTS, "update", "state", "loss"), policy.skipped)
-    first = pairs.at(start)
+    first = pairs.at(start, start)
     parted = inputs_parted(pairs_of(ours, theirs, GIVEN, policy.skipped), policy)
     until = min((pair.a.step for pair in parted), default=None)
     facts = _both(facts_of(ours), facts_of(theirs))

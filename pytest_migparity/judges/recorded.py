@@ -70,11 +70,11 @@ class Pairs:
         """Every tensor that either side recorded."""
         return len(self.pairs) + len(self.baseline_only) + len(self.candidate_only)
 
-    def at(self, step: int) -> Pairs:
-        """Those of one step."""
-        return Pairs(tuple(pair for pair in self.pairs if pair.a.step == step),
-                     tuple(item for item in self.baseline_only if item[1].step == step),
-                     tuple(item for item in self.candidate_only if item[1].step == step))
+    def at(self, first: int, last: int) -> Pairs:
+        """Those of the steps from `first` to `last`."""
+        return Pairs(tuple(pair for pair in self.pairs if first <= pair.a.step <= last),
+                     tuple(item for item in self.baseline_only if first <= item[1].step <= last),
+                     tuple(item for item in self.candidate_only if first <= item[1].step <= last))
 
 
 def pairs_of(baseline: Run, candidate: Run, stages: Iterable[str],
@@ -109,6 +109,19 @@ def first_step(run: Run) -> int | None:
     return min(steps, default=None)
 
 
+def before_update(baseline: Run, candidate: Run) -> tuple[int, int]:
+    """(first, last) of the steps that both sides began with the weights they loaded: until one of them has updated.
+
+    A recording of forward passes alone has no update, and all of its steps are such steps. (0, -1) where there is none.
+    """
+    firsts = [step for step in (first_step(baseline), first_step(candidate)) if step is not None]
+    updated = [event.step for run in (baseline, candidate) for recording in run for event in recording.events
+               if event.stage in ("grad", "grad-reduced", "grad-clipped", "update", "state")]
+    updated += [step for run in (baseline, candidate) for (_, step), facts in facts_of(run).items() if facts.moved]
+    steps = [event.step for run in (baseline, candidate) for recording in run for event in recording.events]
+    return (max(firsts), min(updated, default=max(steps))) if len(firsts) == 2 else (0, -1)
+
+
 def meta(run: Run, key: str) -> str:
     """What the first rank says of itself; empty where it does not."""
     return next((dict(recording.meta).get(key, "") for recording in run), "")
@@ -130,6 +143,10 @@ def comparable(baseline: Evidence[Run], candidate: Evidence[Run], world_size: in
         lost = [f"{name} ({why})" for recording in run for name, why in recording.unrecorded]
         if lost:
             problems.append(note("record-unrecorded", side=side.side, names=listed(lost)))
+    instruments = [meta(run, "instruments") for run in runs]
+    if instruments[0] != instruments[1]:
+        problems.append(note("record-instrumented", baseline=instruments[0] or "none",
+                             candidate=instruments[1] or "none"))
     if len({recording.algorithm for run in runs for recording in run}) > 1:
         problems.append(note("record-two-hashes", baseline=runs[0][0].algorithm, candidate=runs[1][0].algorithm))
     return problems
