@@ -17,7 +17,7 @@ def same_checkpoint(asked: str, restored: str) -> bool | None:
     The file inside a checkpoint and the folder in front of it do not count: `gs://bucket/pi05_base/params` is found in
     a cache as `~/.cache/openpi/bucket/pi05_base/params`, `org/name` as `models--org--name/snapshots/REVISION`. The
     folder of a run stands for its latest checkpoint. A name that moves (`last`), or one that is nothing but a number,
-    is no proof.
+    is no proof; nor is the same name in another folder.
     """
     wanted, found = _parts(asked), _parts(restored)
     if not wanted or not found or "<" in asked + restored:
@@ -29,6 +29,8 @@ def same_checkpoint(asked: str, restored: str) -> bool | None:
     if _STEP.fullmatch(found[-1]) and not _STEP.fullmatch(wanted[-1]):
         folder = found[:-2] if found[-2:-1] == ["checkpoints"] and wanted[-1] != "checkpoints" else found[:-1]
         return _ends_alike(wanted, folder) or False
+    if wanted[-1] == found[-1] and (not _STEP.fullmatch(found[-1]) or wanted[-2:] == found[-2:]):
+        return None  # another mount, or a link resolved
     return False
 
 

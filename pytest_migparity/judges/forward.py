@@ -19,7 +19,7 @@ from pytest_migparity.core.verdict import Check, Coverage, Finding, Note, Outcom
 
 from .event_relation import epsilon
 from .inputs import STAGES as GIVEN
-from .recorded import LISTED, Pair, Pairs, Run, before_update, comparable, listed, one_sided, pairs_of
+from .recorded import LISTED, Pair, Pairs, Run, before_update, comparable, incomparable, listed, one_sided, pairs_of
 
 GROWTH = 1.03
 """What rounding may grow by from one module to the next."""
@@ -48,7 +48,7 @@ def judge_forward(baseline: Evidence[Run], candidate: Evidence[Run], *,
     checks, beyond = checks_of(compared, limits, floors, policy, "L3")
     bad = [pair for pair in compared if pair in wrong or pair in beyond]
     outcome = settle(checks, failed=bool(wrong), unsure=bool(unsure))
-    if parted and outcome is Outcome.FAIL and not one_sided_nan(pairs.pairs):
+    if outcome is Outcome.FAIL and (incomparable(unsure) or (parted and not one_sided_nan(pairs.pairs))):
         outcome = Outcome.INCONCLUSIVE  # another input gives another output: L2 says which
     notes = [*unsure, *(pair.note() for pair in bad[:LISTED])]
     return Finding(outcome, (*checks, *_growth(compared)),

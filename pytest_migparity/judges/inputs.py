@@ -10,9 +10,9 @@ from fnmatch import fnmatchcase
 from pytest_migparity.core.evidence import Evidence, Policy
 from pytest_migparity.core.levels import LEVELS
 from pytest_migparity.core.limits import Floors, Limits, limit_for
-from pytest_migparity.core.verdict import Check, Coverage, Finding, Note, note, settle
+from pytest_migparity.core.verdict import Check, Coverage, Finding, Note, Outcome, note, settle
 
-from .recorded import LISTED, Pair, Pairs, Run, comparable, listed, meta, one_sided, pairs_of
+from .recorded import LISTED, Pair, Pairs, Run, comparable, incomparable, listed, meta, one_sided, pairs_of
 
 STAGES = ("input", "draw")
 _DOUBTFUL_PIXELS = 2e-3  # of the norm: 15 of 307200 pixels one level off are 6e-5, another renderer's frames 1e-2
@@ -49,7 +49,7 @@ def judge_inputs(baseline: Evidence[Run], candidate: Evidence[Run], *,
     if redrawn:
         unsure.append(_stream_note(redrawn, ours, theirs))
     bad = [pair for pair in pairs.pairs if pair in wrong]
-    outcome = settle(checks, unsure=bool(unsure))
+    outcome = Outcome.INCONCLUSIVE if incomparable(unsure) else settle(checks, unsure=bool(unsure))
     notes = [*unsure, *(_differs(pair, policy) for pair in bad[:LISTED])]
     first = next(iter([*bad, *redrawn]), None)
     return Finding(outcome, checks, _coverage(pairs),

@@ -14,7 +14,19 @@ from pytest_migparity.wire.record import Facts
 from .event_relation import EPSILON, apart
 from .forward import broken_outright, in_units, inputs_parted, one_sided_nan
 from .inputs import STAGES as GIVEN
-from .recorded import LISTED, Pair, Pairs, Run, comparable, facts_of, first_step, listed, one_sided, pairs_of
+from .recorded import (
+    LISTED,
+    Pair,
+    Pairs,
+    Run,
+    comparable,
+    facts_of,
+    first_step,
+    incomparable,
+    listed,
+    one_sided,
+    pairs_of,
+)
 
 GRADIENTS = ("grad", "grad-reduced", "grad-clipped")
 _RANKS_AGREE = 16  # units of eps: an all-reduce leaves every rank the same sum, whatever the order
@@ -52,8 +64,8 @@ def judge_step(baseline: Evidence[Run], candidate: Evidence[Run], *,
     certain = [*_broken_losses(facts), *(item for side, run in (("baseline", ours), ("candidate", theirs))
                                          for item in ranks_apart(side, run))]
     outcome = settle(checks, failed=bool(wrong or certain), unsure=bool(unsure or doubts))
-    if until is not None and until <= start and outcome is Outcome.FAIL \
-            and not (certain or one_sided_nan(first.pairs)):
+    open_ = until is not None and until <= start and not (certain or one_sided_nan(first.pairs))
+    if outcome is Outcome.FAIL and (open_ or incomparable(unsure)):
         outcome = Outcome.INCONCLUSIVE  # another input gives another gradient: L2 says which
     worst = [pair for pair in first.pairs if pair in wrong or pair in bad]
     notes = [*unsure, *doubts, *certain, *(pair.note() for pair in worst[:LISTED]), *(item[1] for item in where)]

@@ -1,4 +1,4 @@
-"""Were the intended weights really loaded? What was asked for, what the log says, what the weights are: all must agree."""
+"""Were the intended weights really loaded? What was asked, what the log says, what the weights are: all must agree."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pytest_migparity.wire.provenance import Asked, Restored, Weights
 from .checkpoint_name import same_checkpoint, step_of
 
 _LISTED = 8
+_AUTOMATIC = ("enable_resume", "auto_resume")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,8 @@ def _resumed(side: str, events: Sequence[Restored], unsure: list[Note]) -> bool 
 def _check_asked(side: str, asked: Sequence[Asked], events: Sequence[Restored], resumed: bool | None,
                  expected: Expected, failed: list[Note], unsure: list[Note]) -> None:
     """Hold the configuration against the log."""
-    chosen = {intent: [item for item in asked if item.chosen and item.intent == intent] for intent in ("init", "resume")}
+    chosen = {intent: [item for item in asked if item.chosen and item.intent == intent]
+              for intent in ("init", "resume")}
     if not any(chosen.values()):
         unsure.append(note("provenance-no-asked", side=side))
         return
@@ -114,10 +116,9 @@ def _check_asked(side: str, asked: Sequence[Asked], events: Sequence[Restored], 
     fell = [event for event in events if event.kind == "fallback"]
     if fell:
         failed.append(note("provenance-fallback", side=side, line=fell[0].line, text=fell[0].text))
-    wants_resume = bool(resume and resume.value)
-    if expected.resume is not None and wants_resume is not expected.resume:
+    if expected.resume is not None and resumed is not None and resumed is not expected.resume:
         failed.append(note(f"provenance-start-{'resume' if expected.resume else 'fresh'}", side=side))
-    if wants_resume and resume is not None:
+    if resume is not None and resume.value and not (resumed is False and _may_start(resume, expected)):
         _check_resume(side, resume, events, resumed, expected, failed, unsure)
         return
     if resumed:
@@ -125,6 +126,11 @@ def _check_asked(side: str, asked: Sequence[Asked], events: Sequence[Restored], 
         failed.append(note("provenance-resumed-unasked", side=side, line=event.line, text=event.text))
         return
     _check_init(side, init, events, expected, failed, unsure)
+
+
+def _may_start(resume: Asked, expected: Expected) -> bool:
+    """May a run that was asked to go on start instead? Where its field means "if there is something to go on with"."""
+    return expected.resume is False or resume.field.rpartition(".")[2] in _AUTOMATIC
 
 
 def _check_resume(side: str, resume: Asked, events: Sequence[Restored], resumed: bool | None, expected: Expected,

@@ -48,11 +48,10 @@ def write_loss(path: Path, recipe: dict[str, Any], variant: Variant, tensors: Pa
     from pytest_migparity.rehearsal.watch import Watch, write_digests
 
     standard = recipe_from(recipe)
-    watch = None if tensors is None else Watch(standard)
+    watch = None if tensors is None else Watch(standard, tensors)
     log = train(standard, variant, watch=watch).log
-    if watch is not None and tensors is not None:
+    if tensors is not None:
         write_digests(tensors, initial_weights(standard.seed, variant))
-        watch.write(tensors, {"framework": "numpy", "noise": "injected", "seed": str(standard.seed)})
     records = [asdict(record) for record in log]
     records[0]["receipt"] = receipt.NAME
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8", newline="\n")

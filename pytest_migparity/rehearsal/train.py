@@ -80,7 +80,7 @@ def train(recipe: Recipe, variant: Variant = OFFICIAL, *, steps: int | None = No
     for step, batch in enumerate(batches(recipe, variant, recipe.steps if steps is None else steps)):
         seen = watch if watch is not None and watch.wants(step) else None
         if seen:
-            seen.given(step, batch.seen, batch.noise, batch.time, batch.target)
+            seen.given(batch.seen, batch.noise, batch.time, batch.target)
         with np.errstate(over="ignore" if scaled else "warn", invalid="ignore" if scaled else "warn"):
             passed = partial(seen.passed, step) if seen else None
             loss, gradient = _step_gradient(weights, batch, recipe, variant, scale, passed)
@@ -88,7 +88,7 @@ def train(recipe: Recipe, variant: Variant = OFFICIAL, *, steps: int | None = No
         rate = learning_rate(recipe, step)
         log.append(StepRecord(step, loss, norm, rate))
         if seen:
-            seen.gradient(step, "grad", gradient)
+            seen.gradient("grad", gradient)
             seen.before_update(weights)
         factor, used = 1.0, scale
         skipped = scaled and not math.isfinite(norm)
@@ -101,7 +101,7 @@ def train(recipe: Recipe, variant: Variant = OFFICIAL, *, steps: int | None = No
             _update(weights, gradient, rate, state, mask, recipe, variant)
         if seen:
             seen.after_update(step, weights, state.first, state.second)
-            seen.facts(step, loss, norm, factor, rate, weights, used, skipped=skipped)
+            seen.facts(loss, norm, factor, rate, weights, used, skipped=skipped)
     return Trained(weights, tuple(log))
 
 

@@ -1,0 +1,67 @@
+"""Torch tensors as tensors to digest, from any device and of any strides. Importing this module imports torch."""
+
+from typing import Any, Dict, Iterator, List
+
+import torch
+
+from .digest_numpy import LEAF, Array, storage
+from .tensors import Tensor
+
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_NAMES: Dict[Any, str] = {
+    torch.float64: "float64", torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16",
+    torch.float8_e4m3fn: "float8_e4m3", torch.float8_e5m2: "float8_e5m2", torch.bool: "bool", torch.uint8: "uint8",
+    torch.int8: "int8", torch.int16: "int16", torch.int32: "int32", torch.int64: "int64", torch.complex64: "complex64"}
+_NAMES.update({getattr(torch, name): name for name in ("uint16", "uint32", "uint64") if hasattr(torch, name)})
+
+
+def of_torch(name: str, tensor: Any) -> Tensor:
+    """A torch tensor; its leaves come to the host one at a time. ValueError for a dtype or layout not digested.
+
+    Sparse and quantised tensors are not; a tensor without storage (`meta` device) is not either.
+    """
+    dtype = _NAMES.get(tensor.dtype)
+    if dtype is None or tensor.layout is not torch.strided or tensor.is_quantized or tensor.device.type == "meta":
+        raise ValueError("%s: %s, %s on %s is not a tensor that is digested"
+                         % (name, tensor.dtype, tensor.layout, tensor.device.type))
+    return Tensor(name, dtype, tuple(tensor.shape), lambda: _leaves(tensor.detach(), dtype))
+
+
+def _leaves(tensor: Any, dtype: str) -> Iterator[Array]:
+    """Leaves of 2^20 elements in C order; of a tensor that does not lie so, one leaf is copied at a time."""
+    kind = storage(dtype)
+    count = tensor.numel()
+    flat = tensor.reshape(-1) if tensor.is_contiguous() else None
+    for start in range(0, count, LEAF):
+        part = flat[start:start + LEAF] if flat is not None else _gathered(tensor, start, min(start + LEAF, count))
+        part = part.resolve_conj().resolve_neg().contiguous().cpu()
+        bits = part.view(torch.int64 if dtype == "complex64" else _BITS[part.element_size()])
+        yield bits.numpy().view(kind)
+
+
+def _gathered(tensor: Any, start: int, end: int) -> Any:
+    """Elements `start` to `end`, in C order, of a tensor of any strides."""
+    places = torch.arange(start, end, device=tensor.device)
+    index: List[Any] = []
+    for length in reversed(tensor.shape):
+        index.append(places % length)
+        places = torch.div(places, length, rounding_mode="floor")
+    return tensor[tuple(reversed(index))]
+
+
+def of_state(state: Any, prefix: str = "") -> List[Tensor]:
+    """The tensors of a state dict, nested dicts and lists included, under dotted names; tied ones under each name."""
+    found: List[Tensor] = []
+    items = state.items() if isinstance(state, dict) else enumerate(state)
+    for key, value in items:
+        name = "%s%s" % (prefix, key)
+        if isinstance(value, torch.Tensor):
+            found.append(of_torch(name, value))
+        elif isinstance(value, (dict, list, tuple)):
+            found += of_state(value, name + ".")
+    return found
+
+
+def of_module(module: Any) -> List[Tensor]:
+    """Parameters and persistent buffers of a torch module, as its state dict names them."""
+    return of_state(module.state_dict())
