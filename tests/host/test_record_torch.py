@@ -53,13 +53,13 @@ def batches(count, micro=1, width=8):
              for _ in range(micro)] for _ in range(count)]
 
 
-def train(model, steps, clip=None, out=None, spoil=None, micro=1, **options):
+def train(model, count, clip=None, out=None, spoil=None, micro=1, **options):
     """The losses of a plain training loop, and its recording where one was asked for."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     losses = []
 
     def loop():
-        for step, parts in enumerate(batches(steps, micro)):
+        for step, parts in enumerate(batches(count, micro)):
             optimizer.zero_grad()
             for batch in parts:
                 loss = model(batch)["loss"] / micro
@@ -238,7 +238,8 @@ def test_two_ranks_record_their_own_gradients_before_and_one_after_the_reduction
         **os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
         "PYTHONPATH": os.pathsep.join(sys.path)}) for rank in range(2)]
     for process in ranks:
-        assert process.wait(120) == 0, process.stderr.read().decode()
+        said = process.communicate(timeout=120)[1].decode()
+        assert process.returncode == 0, said
     made = tuple(wire.read(str(tmp_path / f"rank{rank}.record")) for rank in range(2))
     assert [(item.rank, item.world_size) for item in made] == [(0, 2), (1, 2)]
     local, reduced = ([events(item, stage)["blocks.0.up.weight"] for item in made] for stage in ("grad", "grad-reduced"))
