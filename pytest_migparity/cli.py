@@ -168,10 +168,14 @@ def digest(
     level: Annotated[int, typer.Option(min=0, max=1, help="0: names and hashes; 1: also statistics and sketches")] = 1,
     hash: Annotated[str | None, typer.Option(help="content hash, xxh3_128 (default where xxhash is installed) or "
                                              "sha256")] = None,
+    zoom: Annotated[str | None, typer.Option(help="a tensor of it, or a part as its digest names it: digest the parts")]
+    = None,
+    cast: Annotated[str | None, typer.Option(help="digest the tensors rounded to bfloat16, float16 or float32")] = None,
 ) -> None:
     """Write what a few KB can say of a checkpoint's tensors, to be compared where the other side's digest is."""
     from .host.digest import digest as digested
     from .host.tensor_files import open_tensors
+    from .host.zoom import cast_of, zoomed
     from .reports.messages import language, say
     from .wire.digest import ALGORITHMS
     from .wire.digest_text import to_text
@@ -181,7 +185,12 @@ def digest(
     if out.exists():
         raise UserError(f"{out} exists; move it away or choose another --out")
     try:
-        found = digested(open_tensors(str(path)), level=level, algorithm=hash)
+        tensors = open_tensors(str(path))
+        if zoom is not None:
+            tensors = zoomed(tensors, zoom)
+        if cast is not None:
+            tensors = [cast_of(tensor, cast) for tensor in tensors]
+        found = digested(tensors, level=level, algorithm=hash)
         text = to_text(found)
         out.write_text(text, "ascii")
     except (ValueError, OSError) as error:

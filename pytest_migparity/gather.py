@@ -25,7 +25,8 @@ from .wire.receipt import Entry, Receipt, ReceiptError
 _DEFAULT_LOSS = ("loss.jsonl", "*tfevents*", "loss.csv", "trainer_log.jsonl", "*.log", "*.txt", "*.csv", "*.jsonl")
 _DEFAULT_ENV = ("env.json", "env.rank*.json")
 _RECORDED = ("*.record",)
-_USUAL = {"loss": _DEFAULT_LOSS, "env": _DEFAULT_ENV, "weights": ("weights.digest", "loaded.digest"),
+_WEIGHTS = ("weights.digest", "weights.*.digest", "loaded.digest")
+_USUAL = {"loss": _DEFAULT_LOSS, "env": _DEFAULT_ENV, "weights": _WEIGHTS,
           "data": ("data.digest",), "inputs": _RECORDED, "forward": _RECORDED, "step": _RECORDED}
 _TOGETHER = ("weights",)  # kinds of which every usual file is wanted, not those of the first pattern that is there
 # A rerun is a floor; it never stands in for a run that is gone.

@@ -113,7 +113,8 @@ class Policy:
     `precisions` are those that the recipe and the sides declare to compute in; the coarsest one decides what rounding
     explains. `noise_names` and `pixel_names` are patterns of recorded inputs, `skipped` maps patterns of recorded
     tensors that exist on one side only to the reason. `tied_left_out`: a file may leave out what is tied to another
-    tensor. `has_dataset`: the recipe names a data set, whose identity L1 must see.
+    tensor; `cast`: one side holds the weights rounded to this dtype. `has_dataset`: the recipe names a data set, whose
+    identity L1 must see.
     """
 
     mode: str = "strict"
@@ -128,5 +129,6 @@ class Policy:
     pixel_names: tuple[str, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)
     tied_left_out: bool = False
+    cast: str | None = None
     has_dataset: bool = False
     env: EnvRules = field(default_factory=EnvRules)

@@ -108,9 +108,14 @@ class SideTable(_Table):
 
 
 class WeightsTable(_Table):
-    """L1: `tied_left_out` says that a checkpoint may leave out a tensor that is tied to another."""
+    """L1: `tied_left_out` says that a checkpoint may leave out a tensor that is tied to another.
+
+    `cast`: one side holds the other's weights rounded to this dtype; the wider side proves it with the digest of its
+    own rounded copy.
+    """
 
     tied_left_out: bool = False
+    cast: Literal["bfloat16", "float16", "float32"] | None = None
 
 
 class RecordTable(_Table):
@@ -219,7 +224,8 @@ class Manifest(_Table):
         declared = (self.recipe.precision, self.baseline.precision, self.candidate.precision)
         return Policy(precisions=tuple(name for name in declared if name), noise_names=tuple(self.record.noise),
                       pixel_names=tuple(self.record.pixels), skipped=self.record.one_sided,
-                      tied_left_out=self.weights.tied_left_out, has_dataset=self.recipe.dataset is not None,
+                      tied_left_out=self.weights.tied_left_out, cast=self.weights.cast,
+                      has_dataset=self.recipe.dataset is not None,
                       mode="weak" if self.recipe.noise == "device" else "strict", steps=self.recipe.steps,
                       first=series.first_step, interval=series.interval, family=self.model.family,
                       world_size=self.recipe.world_size, env=rules,

@@ -14,7 +14,7 @@ from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, NamedTu
 
 import numpy as np
 
-from ..wire.digest import LANES, SATURATED, Digest, Stats, TensorDigest, as_sent, step
+from ..wire.digest import LANES, SATURATED, Digest, Stats, TensorDigest, as_sent, shortened, step
 from .digest_kernels import measure
 from .digest_numpy import LEAF, Array, Leaf, mixed, narrowed
 from .tensors import Tensor
@@ -158,13 +158,18 @@ def _stats(leaves: Sequence[Optional[Leaf]]) -> Optional[Stats]:
     low, high = min((leaf.low for leaf in known), default=0.0), max((leaf.high for leaf in known), default=0.0)
     l2 = as_sent(math.sqrt(math.fsum(leaf.squares for leaf in known)))
     return Stats(
-        l2=l2, total=as_sent(math.fsum(leaf.total for leaf in known)),
-        low=low if low <= high else 0.0, high=high if low <= high else 0.0,
+        l2=l2, total=shortened(math.fsum(leaf.total for leaf in known), 16),
+        low=shortened(low, 12) if low <= high else 0.0, high=shortened(high, 12) if low <= high else 0.0,
         zeros=sum(leaf.zeros for leaf in known), nans=sum(leaf.nans for leaf in known),
         infs=sum(leaf.infs for leaf in known),
-        multiset=(sum(leaf.multiset[0] for leaf in known) & 0xFFFFFFFF,
-                  sum(leaf.multiset[1] for leaf in known) & 0xFFFFFFFF),
+        multiset=_multiset(known),
         lanes=quantised(folded(lanes, LANES), l2))
+
+
+def _multiset(leaves: Sequence[Leaf]) -> int:
+    """Both sums of all leaves as one word of 32 bits."""
+    sums = [np.array([sum(leaf.multiset[which] for leaf in leaves) & 0xFFFFFFFF], np.uint32) for which in (0, 1)]
+    return int(mixed(sums[0] ^ mixed(sums[1]))[0])
 
 
 def fine_lanes(whole: Measured, amount: int = 64) -> Tuple[float, ...]:

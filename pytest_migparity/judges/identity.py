@@ -10,7 +10,7 @@ from pytest_migparity.core.evidence import Evidence, Policy
 from pytest_migparity.core.levels import LEVELS
 from pytest_migparity.core.limits import Floors, Limits, limit_for
 from pytest_migparity.core.verdict import Check, Coverage, Divergence, Finding, Note, Outcome, note, settle
-from pytest_migparity.wire.digest import Digest
+from pytest_migparity.wire.digest import Digest, TensorDigest
 
 from .digest_fault import Fault
 from .digestmatch import GOOD, Match, TensorMatch, match
@@ -31,8 +31,10 @@ def judge_identity(baseline: Evidence[Identity], candidate: Evidence[Identity], 
     """Hold the digests of weights, of what was in memory after loading, and of the data against each other.
 
     `differing` counts tensors that are not the same values on both sides, `unmatched` those that one side lacks; both
-    limits are 0. INCONCLUSIVE: no weights, content hashes of two kinds, a digest of one shard, data or loaded weights
-    that one side alone handed in, no data although the recipe names a data set. Raises nothing on bad data.
+    limits are 0. A cast that the manifest declares passes where the wider side's digest of its own rounded copy is the
+    other side's tensor to the bit. INCONCLUSIVE: a declared cast without that proof, no weights, content hashes of two
+    kinds, data or loaded weights that one side alone handed in, no data although the recipe names a data set. Raises
+    nothing on bad data.
     """
     sides = (baseline, candidate)
     ours, theirs = (side.runs[0].table.digests for side in sides)
@@ -42,8 +44,13 @@ def judge_identity(baseline: Evidence[Identity], candidate: Evidence[Identity], 
                if what in ours and what in theirs}
     unsure += [item for found in matches.values() if found.outcome is Outcome.INCONCLUSIVE for item in found.notes]
     within = [item for side, digests in zip(sides, (ours, theirs), strict=True) for item in _loaded(side.side, digests)]
-    bad = {what: [item for item in found.tensors if item.fault not in GOOD and not _declared(item, policy)]
+    proofs = _proofs(ours, theirs, policy)
+    bad = {what: [item for item in found.tensors if item.fault not in GOOD and not _declared(item, policy, proofs)]
            for what, found in matches.items()}
+    unproved = [item for item in bad.get("weights", ()) if item.fault is Fault.ROUNDED and policy.cast and not proofs]
+    if unproved:
+        bad["weights"] = [item for item in bad["weights"] if item not in unproved]
+        unsure.append(note("identity-cast-unproved", count=len(unproved), dtype=policy.cast or ""))
     every = [item for found in bad.values() for item in found]
     level = LEVELS["L1"]
     counts = {"unmatched": sum(item.fault in UNMATCHED for item in every)}
@@ -81,9 +88,22 @@ def _loaded(side: str, digests: Mapping[str, Digest]) -> list[Note]:
                                                                                  key=natural))] if bad else []
 
 
-def _declared(item: TensorMatch, policy: Policy) -> bool:
-    """Is this difference one that the manifest declares: a tied tensor that one side leaves out?"""
-    return item.fault is Fault.TIED and policy.tied_left_out
+def _proofs(ours: Mapping[str, Digest], theirs: Mapping[str, Digest],
+            policy: Policy) -> list[Mapping[str, TensorDigest]]:
+    """The digests of copies rounded to the declared dtype, by tensor."""
+    found = [digests.get(f"weights.{policy.cast}") for digests in (ours, theirs)]
+    return [{tensor.name: tensor for tensor in digest.tensors} for digest in found if digest is not None]
+
+
+def _declared(item: TensorMatch, policy: Policy, proofs: Sequence[Mapping[str, TensorDigest]]) -> bool:
+    """Is this difference one that the manifest declares: a tied tensor that one side leaves out, or a proved cast?"""
+    if item.fault is Fault.TIED:
+        return policy.tied_left_out
+    for rounded in (proof[item.name] for proof in proofs if item.name in proof):
+        for side in (item.baseline, item.candidate):
+            if side is not None and (side.dtype, side.shape, side.hash) == (rounded.dtype, rounded.shape, rounded.hash):
+                return True
+    return False
 
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:

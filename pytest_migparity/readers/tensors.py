@@ -13,17 +13,22 @@ from pytest_migparity.wire.packed import MAX_TEXT
 from pytest_migparity.wire.record import RecordError, Recording
 
 DIGESTED = ("weights", "loaded", "data")
+CASTS = ("bfloat16", "float16", "float32")
 
 Files = Mapping[str, Callable[[], BinaryIO]]
 
 
 def read_digests(files: Files) -> dict[str, Digest]:
-    """Digests by what they are of, which is the first word of their file's name; UserError names the file."""
+    """Digests by what they are of, which their file's name says; UserError names the file.
+
+    `weights.bfloat16.digest` is of the weights rounded to bfloat16, the proof of a cast.
+    """
     found: dict[str, Digest] = {}
     for name, opened in files.items():
-        what = PurePosixPath(name).name.partition(".")[0]
-        if what not in DIGESTED:
-            raise UserError(f"{name}: a digest is called {' or '.join(f'{each}.digest' for each in DIGESTED)}")
+        what = PurePosixPath(name).name.removesuffix(".digest")
+        if what not in (*DIGESTED, *(f"weights.{cast}" for cast in CASTS)):
+            raise UserError(f"{name}: a digest is called {' or '.join(f'{each}.digest' for each in DIGESTED)}, or "
+                            "weights.DTYPE.digest for weights rounded to another dtype")
         if what in found:
             raise UserError(f"{name}: there are two digests of the {what}; leave the one that is meant")
         try:

@@ -29,9 +29,9 @@ class DigestError(ValueError):
 class Stats(NamedTuple):
     """What level 1 measures, over the finite elements.
 
-    `l2` is the Euclidean norm, `total` the sum, `low` and `high` the extremes (0 where no element is finite); zeros,
-    nans and infs are counts. `multiset` is the same for any order of the same elements. A lane is a signed sum of a
-    sixteenth of the elements, in units of `step(l2)`.
+    `l2` is the Euclidean norm, `total` the sum, `low` and `high` the extremes (0 where no element is finite), the last
+    three `shortened`; zeros, nans and infs are counts. `multiset` is the same for any order of the same elements. A
+    lane is a signed sum of a sixteenth of the elements, in units of `step(l2)`.
     """
 
     l2: float
@@ -41,7 +41,7 @@ class Stats(NamedTuple):
     zeros: int
     nans: int
     infs: int
-    multiset: Tuple[int, int]
+    multiset: int
     lanes: Tuple[int, ...]
 
 
@@ -91,8 +91,20 @@ def fits_single(value: float) -> bool:
 
 
 def as_sent(value: float) -> float:
-    """A norm or a sum as the text carries it: float32, or float64 where that would lose its size."""
+    """A norm as the text carries it: float32, or float64 where that would lose its size."""
     return single(value) if fits_single(value) else value
+
+
+def shortened(value: float, bits: int) -> float:
+    """A sum (16 bits) or an extreme (12) as the text carries it: so many significant bits, to the nearest even.
+
+    `value` itself where float32 does not hold it.
+    """
+    if not fits_single(value):
+        return value
+    word, less = struct.unpack("<I", struct.pack("<f", value))[0], 24 - bits
+    word = (word + (1 << (less - 1)) - 1 + ((word >> less) & 1)) & (0xFFFFFFFF << less)
+    return float(struct.unpack("<f", struct.pack("<I", word & 0xFFFFFFFF))[0])
 
 
 def check(digest: Digest) -> None:

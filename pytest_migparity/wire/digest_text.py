@@ -5,6 +5,7 @@ import struct
 from typing import Any, Dict, List, Sequence, Tuple
 
 from .digest import FLOATS, LANES, SCHEMA, Digest, DigestError, Stats, TensorDigest, check, fits_single, single
+from .names import fold, unfold
 from .packed import MAX_TEXT, pack, unpack
 
 
@@ -30,7 +31,7 @@ def to_table(digest: Digest) -> bytes:
     tensors = digest.tensors
     kinds = sorted({(item.dtype, item.shape) for item in tensors})
     place = {kind: index for index, kind in enumerate(kinds)}
-    head = {"level": digest.level, "hash": digest.algorithm, "names": [item.name for item in tensors],
+    head = {"level": digest.level, "hash": digest.algorithm, "names": fold([item.name for item in tensors]),
             "kinds": kinds, "kind": [place[item.dtype, item.shape] for item in tensors]}  # type: Dict[str, Any]
     columns = [b"".join(bytes.fromhex(item.hash) for item in tensors)]
     if digest.level:
@@ -57,7 +58,7 @@ def _columns(measured: Sequence[Stats], wide: Sequence[bool]) -> List[bytes]:
             columns.append(_planes(b"".join(struct.pack(kind, value) for value in values), struct.calcsize(kind)))
     for key in ("zeros", "nans", "infs"):
         columns.append(_planes(b"".join(struct.pack("<Q", getattr(stats, key)) for stats in measured), 8))
-    columns.append(b"".join(struct.pack("<II", *stats.multiset) for stats in measured))
+    columns.append(b"".join(struct.pack("<I", stats.multiset) for stats in measured))
     columns.append(_planes(b"".join(struct.pack("<%dh" % LANES, *stats.lanes) for stats in measured), 2))
     return columns
 
@@ -91,7 +92,11 @@ def _from_table(table: bytes) -> Digest:
         raise DigestError("its table is not JSON: %s" % error) from None
     if not isinstance(head, dict) or type(head.get("level")) is not int or head["level"] not in (0, 1):
         raise DigestError("\"level\" is neither 0 nor 1")
-    names, kinds, kind = (_list(head, key) for key in ("names", "kinds", "kind"))
+    folded, kinds, kind = (_list(head, key) for key in ("names", "kinds", "kind"))
+    try:
+        names = unfold(folded)
+    except ValueError as error:
+        raise DigestError("\"names\": %s" % error) from None
     if len(kind) != len(names):
         raise DigestError("%d names and %d kinds of tensors" % (len(names), len(kind)))
     columns = _Columns(rest)
@@ -144,9 +149,8 @@ class _Columns:
             single, double = iter(self.numbers("f", wide.count(False))), iter(self.numbers("d", wide.count(True)))
             floats.append([next(double) if is_wide else next(single) for is_wide in wide])
         counts = [self.numbers("Q", len(wide)) for _ in range(3)]
-        sums = struct.unpack("<%dI" % (2 * len(wide)), self.take(8 * len(wide)))
+        multisets = struct.unpack("<%dI" % len(wide), self.take(4 * len(wide)))
         lanes = self.numbers("h", LANES * len(wide))
-        multisets = zip(sums[::2], sums[1::2])
         rows = (lanes[start:start + LANES] for start in range(0, len(lanes), LANES))
         return [Stats(*row) for row in zip(*floats, *counts, multisets, rows)]
 

@@ -13,6 +13,12 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{side}: {count} tensors in memory after loading are not what the file holds, the first is {first}",
         "{side}：加载后内存中有 {count} 个张量与文件内容不符，首个为 {first}",
     ),
+    "identity-cast-unproved": (
+        "{count} tensors look rounded to {dtype}, as declared, by their statistics alone: prove it on the wider side with "
+        "migparity digest --cast {dtype} --level 0 --out weights.{dtype}.digest",
+        "有 {count} 个张量从统计量看如声明那样舍入为 {dtype}，但尚无证明：请在精度较高的一侧运行 migparity digest --cast "
+        "{dtype} --level 0 --out weights.{dtype}.digest",
+    ),
     "identity-value-equal": (
         "{what}: {count} tensors hold the same values in another dtype",
         "{what}：{count} 个张量数值相同、数据类型不同",

@@ -1,0 +1,105 @@
+"""L1: what counts as the same weights, and what the manifest may declare."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from recordings import codes, identity, judged, normal
+
+from pytest_migparity.core.verdict import Outcome
+from pytest_migparity.host.digest import digest
+from pytest_migparity.host.tensors import of_array
+from pytest_migparity.host.zoom import cast_of, rounded
+from pytest_migparity.judges.identity import Identity
+
+PASS, FAIL, INCONCLUSIVE = Outcome.PASS, Outcome.FAIL, Outcome.INCONCLUSIVE
+WEIGHTS = {"layers.2.weight": normal(50, 30), "layers.10.weight": normal(50, 30, seed=1), "norm": np.ones(30, np.float32)}
+
+
+def of_bfloat16():
+    return Identity({"weights": digest([of_array(name, rounded(array, "float32", "bfloat16"), "bfloat16")
+                                        for name, array in WEIGHTS.items()], algorithm="sha256")})
+
+
+def with_proof():
+    found = identity(WEIGHTS)
+    rounded_copy = digest([cast_of(of_array(name, array), "bfloat16") for name, array in WEIGHTS.items()], level=0,
+                          algorithm="sha256")
+    return Identity({**found.digests, "weights.bfloat16": rounded_copy})
+
+
+def test_the_same_weights_pass_and_say_how_many_were_compared():
+    finding = judged("L1", identity(WEIGHTS), identity(WEIGHTS))
+    assert finding.outcome is PASS
+    assert (finding.coverage.compared, finding.coverage.of) == (3, 3)
+
+
+def test_a_wider_dtype_with_the_same_values_passes_and_is_said():
+    wider = {name: array.astype(np.float64) for name, array in WEIGHTS.items()}
+    finding = judged("L1", identity(WEIGHTS), identity(wider))
+    assert finding.outcome is PASS
+    assert codes(finding) == {"identity-value-equal"}
+
+
+def test_the_first_tensor_is_the_first_by_number_not_by_letter():
+    other = {**WEIGHTS, **{name: WEIGHTS[name] * 1.05 for name in ("layers.2.weight", "layers.10.weight")}}
+    finding = judged("L1", identity(WEIGHTS), identity(other))
+    assert finding.outcome is FAIL
+    assert finding.first_divergence.at == "layers.2.weight"
+    assert [item.code for item in finding.notes] == ["digest-scaled"] * 2
+    assert float(finding.notes[0].params["scale"]) == pytest.approx(1.05, abs=1e-3)
+
+
+def test_a_cast_is_failed_undeclared_open_unproved_and_passed_with_its_proof():
+    assert judged("L1", identity(WEIGHTS), of_bfloat16()).outcome is FAIL
+    unproved = judged("L1", identity(WEIGHTS), of_bfloat16(), cast="bfloat16")
+    assert unproved.outcome is INCONCLUSIVE
+    assert codes(unproved) == {"identity-cast-unproved", "identity-value-equal"}  # norm is 1 in every dtype
+    assert judged("L1", with_proof(), of_bfloat16(), cast="bfloat16").outcome is PASS
+    assert judged("L1", of_bfloat16(), with_proof(), cast="bfloat16").outcome is PASS
+
+
+def test_a_proof_covers_only_what_really_is_the_rounded_copy():
+    spoiled = of_bfloat16()
+    damaged = normal(50, 30)
+    damaged[3, 4] = 7
+    other = digest([of_array("layers.2.weight", rounded(damaged, "float32", "bfloat16"), "bfloat16")],
+                   algorithm="sha256").tensors[0]
+    tensors = tuple(other if item.name == "layers.2.weight" else item for item in spoiled.digests["weights"].tensors)
+    finding = judged("L1", with_proof(), Identity({"weights": spoiled.digests["weights"]._replace(tensors=tensors)}),
+                     cast="bfloat16")
+    assert finding.outcome is FAIL
+    assert finding.first_divergence.at == "layers.2.weight"
+
+
+def test_a_proof_without_a_declaration_excuses_nothing():
+    assert judged("L1", with_proof(), of_bfloat16()).outcome is FAIL
+
+
+def test_a_tied_tensor_may_be_left_out_where_the_manifest_says_so():
+    tied = {**WEIGHTS, "head": WEIGHTS["layers.2.weight"]}
+    assert judged("L1", identity(tied), identity(WEIGHTS)).outcome is FAIL
+    assert judged("L1", identity(tied), identity(WEIGHTS), tied_left_out=True).outcome is PASS
+
+
+def test_a_loader_that_replaces_a_head_fails_on_its_own_side():
+    loaded = {**WEIGHTS, "norm": normal(30, seed=5)}
+    finding = judged("L1", identity(WEIGHTS, loaded=loaded), identity(WEIGHTS, loaded=loaded))
+    assert finding.outcome is FAIL
+    assert [(item.code, item.params["side"], item.params["first"]) for item in finding.notes] == \
+        [("identity-loaded-differs", side, "norm") for side in ("baseline", "candidate")]
+
+
+@pytest.mark.parametrize("ours, theirs, policy, code", [
+    (Identity(), Identity(), {}, "identity-absent"),
+    (identity(WEIGHTS), Identity(), {}, "identity-one-sided"),
+    (identity(WEIGHTS), identity(WEIGHTS), {"has_dataset": True}, "identity-absent"),
+    (identity(WEIGHTS, data=WEIGHTS), identity(WEIGHTS), {}, "identity-one-sided"),
+    (identity(WEIGHTS), Identity({"weights": digest([of_array("w", normal(3))], algorithm="sha256")._replace(
+        algorithm="xxh3_128")}), {}, "digest-two-hashes"),
+    (identity({}), identity({}), {}, "digest-no-tensors"),
+])
+def test_what_was_not_compared_is_never_a_pass(ours, theirs, policy, code):
+    finding = judged("L1", ours, theirs, **policy)
+    assert finding.outcome is INCONCLUSIVE
+    assert code in codes(finding)
