@@ -163,7 +163,7 @@ def faults() -> None:
 
 @app.command()
 def digest(
-    path: Annotated[Path, typer.Argument(help="safetensors file, index or folder; npz or npy file")],
+    path: Annotated[Path, typer.Argument(help="safetensors file, index or folder; npz, npy or PyTorch file")],
     out: Annotated[Path, typer.Option(help="write the digest here; an existing file is kept")],
     level: Annotated[int, typer.Option(min=0, max=1, help="0: names and hashes; 1: also statistics and sketches")] = 1,
     hash: Annotated[str | None, typer.Option(help="content hash, xxh3_128 (default where xxhash is installed) or "

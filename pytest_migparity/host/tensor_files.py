@@ -1,4 +1,4 @@
-"""Which file is it, and what tensors does it hold: npy, npz, safetensors, a folder or an index of shards.
+"""Which file is it, and what tensors does it hold: npy, npz, safetensors, PyTorch, a folder or an index of shards.
 
 Told by content, never by unpickling. Nothing but headers is read before a tensor's leaves are asked for.
 """
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from .digest_numpy import LEAF, Array
+from .pytorch_files import read_pytorch
 from .safetensors_files import TensorFileError, read_index, read_safetensors
 from .tensors import Tensor, leaves_of, of_array
 
@@ -35,14 +36,23 @@ def open_tensors(path: str) -> List[Tensor]:
         if start[:6] == npy.MAGIC_PREFIX:
             return [_npy(path)]
         if start[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
-            return _npz(path)
+            return read_pytorch(path) if _is_pytorch(path) else _npz(path)
         if start[8:9] == b"{" or path.endswith(".safetensors"):
             return read_safetensors(path)
     except OSError as error:
         raise TensorFileError("%s: %s" % (path, error.strerror or error)) from None
     if start[:1] == b"\x80":
-        raise TensorFileError("%s is a pickle, which could run code: not opened. Save as safetensors" % path)
-    raise TensorFileError("%s begins with %r: neither npy, npz nor safetensors" % (path, start[:8]))
+        return read_pytorch(path)
+    raise TensorFileError("%s begins with %r: neither npy, npz, safetensors nor PyTorch" % (path, start[:8]))
+
+
+def _is_pytorch(path: str) -> bool:
+    """Does a zip hold the pickle of `torch.save`?"""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(name.endswith(".pkl") for name in archive.namelist())
+    except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError) as error:
+        raise TensorFileError("%s: %s" % (path, error)) from None
 
 
 def _open_folder(path: str) -> List[Tensor]:
@@ -123,10 +133,6 @@ def _npz(path: str) -> List[Tensor]:
 
 def _members(path: str, archive: zipfile.ZipFile, members: List[zipfile.ZipInfo]) -> List[Tensor]:
     other = [member.filename for member in members if not member.filename.endswith(".npy")]
-    pickles = [name for name in other if name.endswith(".pkl")]
-    if pickles:
-        raise TensorFileError("%s is a PyTorch file: %.80s in it is a pickle, which could run code: not opened. Save "
-                              "as safetensors" % (path, pickles[0]))
     if other:
         raise TensorFileError("%s holds %.80s, which is no npy array" % (path, other[0]))
     if len({member.filename for member in members}) < len(members):

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 np = pytest.importorskip("numpy")
 
 from pytest_migparity.host import digest as digests  # noqa: E402
+from pytest_migparity.host.digest_kernels import fastest  # noqa: E402
 from pytest_migparity.host.safetensors_files import TensorFileError  # noqa: E402
 from pytest_migparity.host.tensor_files import open_tensors  # noqa: E402
 from pytest_migparity.host.tensors import of_array  # noqa: E402
@@ -193,9 +194,9 @@ TWELVE = bytes(12)
     ("a.npz", archive_of(("a.npy", npy(WEIGHT)))[:100], "zip"),
     ("a.npz", claims(2**31), "more than its size can hold"),
     ("a.npz", claims(1000), "1000|bytes"),
-    ("a.pt", pickled_zip(), "could run code: not opened"),
-    ("a.bin", pickle.dumps(Runs()), "could run code: not opened"),
-    ("a.gguf", b"GGUF\x03\0\0\0\0\0\0", "neither npy, npz nor safetensors"),
+    ("a.pt", pickled_zip(), "a.pt: |could run code"),
+    ("a.bin", pickle.dumps(Runs()), "could run code"),
+    ("a.gguf", b"GGUF\x03\0\0\0\0\0\0", "neither npy, npz, safetensors nor PyTorch"),
 ])
 def test_a_file_that_lies_is_refused_by_what_is_wrong(tmp_path, name, data, message):
     path = put(tmp_path, name, data)
@@ -267,9 +268,10 @@ def test_memory_does_not_grow_with_the_tensor(tmp_path, kind):
         path.write_bytes(safetensors(t=("F16", values)))
     wanted = values.size // 3 + 24
     del values
+    fastest()(np.zeros(1 << 16, np.float16), "float16", 0)  # compiling is not what is measured
     tracemalloc.start()
     (item,) = digested(path).values()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert item.size - item.stats.zeros == pytest.approx(wanted, abs=24)
-    assert peak < 32e6  # 16e6, and 20e6 unpacked
+    assert peak < 90e6  # five leaves of 2 MB are held at once, two of them widened; all of it would be 144e6

@@ -1,0 +1,125 @@
+"""PyTorch files are read weights-only: the tensors that torch itself gives, and never what a pickle would run."""
+
+import os
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from pytest_migparity.host.digest import digest  # noqa: E402
+from pytest_migparity.host.safetensors_files import TensorFileError  # noqa: E402
+from pytest_migparity.host.tensor_files import open_tensors  # noqa: E402
+from pytest_migparity.host.tensors import of_array  # noqa: E402
+from pytest_migparity.host.torch_tensors import of_module, of_torch  # noqa: E402
+
+
+class Evil:
+    """A pickle of this makes a file where it is loaded."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)
+
+
+def hashes(tensors):
+    return {item.name: (item.dtype, item.shape, item.hash) for item in digest(tensors, algorithm="sha256").tensors}
+
+
+def state():
+    torch.manual_seed(0)
+    weight = torch.randn(40, 30)
+    return {"model": {"w": weight, "tied": weight, "t": weight.t(), "half": weight.bfloat16()}, "step": 7,
+            "optimizer": {"state": {0: {"exp_avg": torch.randn(3)}}}, "scalar": torch.tensor(2.5)}
+
+
+def known():
+    whole = state()
+    w = whole["model"]["w"].numpy()
+    half = whole["model"]["half"].view(torch.int16).numpy().view(np.uint16)
+    return hashes([of_array("model.w", w), of_array("model.tied", w), of_array("model.t", w.T),
+                   of_array("model.half", half, "bfloat16"), of_array("scalar", np.float32(2.5).reshape(())),
+                   of_array("optimizer.state.0.exp_avg", whole["optimizer"]["state"][0]["exp_avg"].numpy())])
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_the_tensors_of_a_file_are_those_that_were_saved(tmp_path, zipped):
+    torch.save(state(), tmp_path / "a.pt", _use_new_zipfile_serialization=zipped)
+    assert hashes(open_tensors(str(tmp_path / "a.pt"))) == known()
+
+
+def test_a_module_and_its_file_have_one_digest(tmp_path):
+    model = torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.BatchNorm1d(7))
+    torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
+    found = hashes(open_tensors(str(tmp_path / "pytorch_model.bin")))
+    assert found == hashes(of_module(model))
+    assert found["1.num_batches_tracked"][:2] == ("int64", ())
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "bool", "int8", "uint16", "complex64", "float64"])
+def test_every_dtype_keeps_its_bits(dtype):
+    held = (torch.randn(10, 6, generator=torch.Generator().manual_seed(0)) * 3).abs().to(getattr(torch, dtype))
+    (leaf,) = of_torch("t", held).leaves()
+    assert leaf.tobytes() == bytes(held.view(torch.uint8).flatten().tolist())
+
+
+def test_a_tensor_of_any_strides_is_read_in_c_order_leaf_by_leaf():
+    held = torch.arange(3 * 700 * 1000, dtype=torch.int32).reshape(3, 700, 1000).permute(2, 0, 1)[::2]
+    leaves = list(of_torch("t", held).leaves())
+    assert [leaf.size for leaf in leaves] == [1 << 20, held.numel() - (1 << 20)]
+    assert np.array_equal(np.concatenate(leaves), held.contiguous().numpy().ravel())
+
+
+@pytest.mark.parametrize("make", [
+    lambda path, evil: torch.save({"w": torch.ones(2), "x": evil}, path),
+    lambda path, evil: torch.save(evil, path, _use_new_zipfile_serialization=False),
+    lambda path, evil: path.write_bytes(pickle.dumps(evil)),
+])
+def test_a_pickle_with_code_is_refused_by_name_and_nothing_runs(tmp_path, make):
+    make(tmp_path / "evil.pt", Evil(str(tmp_path / "made")))
+    with pytest.raises(TensorFileError, match=r"evil\.pt") as caught:
+        open_tensors(str(tmp_path / "evil.pt"))
+    assert "could run code" in str(caught.value)
+    assert "weights_only=False" not in str(caught.value), "no advice to run it all the same"
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_compressed_storage_is_no_file_of_torch(tmp_path):
+    torch.save({"w": torch.zeros(1000)}, tmp_path / "a.pt")
+    with zipfile.ZipFile(tmp_path / "a.pt") as old, zipfile.ZipFile(tmp_path / "b.pt", "w",
+                                                                     zipfile.ZIP_DEFLATED) as bomb:
+        for name in old.namelist():
+            bomb.writestr(name, old.read(name))
+    with pytest.raises(TensorFileError, match="is compressed"):
+        open_tensors(str(tmp_path / "b.pt"))
+
+
+@pytest.mark.parametrize("cut", [20, 300, -30])
+def test_a_torn_file_is_one_error(tmp_path, cut):
+    torch.save(state(), tmp_path / "a.pt")
+    data = (tmp_path / "a.pt").read_bytes()
+    (tmp_path / "torn.pt").write_bytes(data[:cut])
+    with pytest.raises(TensorFileError, match=r"torn\.pt"):
+        open_tensors(str(tmp_path / "torn.pt"))
+
+
+def test_without_torch_the_file_says_what_it_needs(tmp_path, monkeypatch):
+    torch.save(state(), tmp_path / "a.pt")
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    with pytest.raises(TensorFileError, match="torch is not installed here"):
+        open_tensors(str(tmp_path / "a.pt"))
+
+
+def test_a_file_without_tensors_says_so(tmp_path):
+    torch.save("text", tmp_path / "a.pt")
+    with pytest.raises(TensorFileError, match="holds a str, and no tensors"):
+        open_tensors(str(tmp_path / "a.pt"))
+
+
+def test_a_sparse_tensor_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"s: torch\.float32, torch\.sparse_coo on cpu"):
+        of_torch("s", torch.eye(3).to_sparse())
