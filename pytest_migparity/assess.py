@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from .core.dumped import Dump
 from .core.errors import UserError
 from .core.evidence import EnvLock, Evidence, Policy, Recorded, Trajectory
 from .core.levels import Direction, level_named
@@ -26,6 +27,8 @@ Table = TypeVar("Table")
 
 _JUDGES = {"L0": ("envmatch", "judge_env"), "L1": ("identity", "judge_identity"), "L2": ("inputs", "judge_inputs"),
            "L3": ("forward", "judge_forward"), "L4": ("onestep", "judge_step"), "L5": ("difftraj", "judge_loss")}
+
+_DUMP_JUDGES = {"L3": ("dumped", "judge_dumped_forward")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +80,19 @@ class Side:
         """The digests of weights and data."""
         return Handle(self.name, "weights", "main", self._read_identity, self._where("weights"))
 
-    def inputs(self) -> Handle[Run]:
+    def inputs(self) -> Handle[Run | Dump]:
         """The recorded tensors that the model was given."""
         return self._recorded("inputs")
 
-    def forward(self) -> Handle[Run]:
+    def forward(self) -> Handle[Run | Dump]:
         """The recorded outputs of the model's modules."""
         return self._recorded("forward")
 
-    def step(self) -> Handle[Run]:
+    def step(self) -> Handle[Run | Dump]:
         """The recorded optimizer steps: losses, gradients, updates."""
         return self._recorded("step")
 
-    def _recorded(self, kind: str) -> Handle[Run]:
+    def _recorded(self, kind: str) -> Handle[Run | Dump]:
         return Handle(self.name, kind, "main", lambda: self._read_recording(kind), self._where(kind))
 
     def _read_identity(self) -> Evidence[Identity]:
@@ -111,18 +114,25 @@ class Side:
         more = tuple(found["data"].witness(self.name, file) for file in found["data"].files)
         return Evidence(self.name, "weights", runs, problems=_on_side(problems, self.name), beside=more if runs else ())
 
-    def _read_recording(self, kind: str) -> Evidence[Run]:
+    def _read_recording(self, kind: str) -> Evidence[Run | Dump]:
         from .gather import Wanted
+        from .readers.msprobe_dump import read_dump
         from .readers.tensors import read_recordings
 
         found = self._gather(Wanted(kind))
         problems = list(found.problems)
-        read: dict[int, Recorded[Run]] = {}
+        read: dict[int, Recorded[Run | Dump]] = {}
         for rerun in sorted({file.rerun for file in found.files}):
             files = [file for file in found.files if file.rerun == rerun]
             try:
-                run = read_recordings({file.name: file.open for file in files})
-                read[rerun] = Recorded(run, found.witness(self.name, files[0]))
+                opened = {file.name: file.open for file in files}
+                repairs: tuple[Note, ...] = ()
+                table: Run | Dump
+                if files[0].name.endswith("dump.json"):
+                    table, repairs = read_dump(opened)
+                else:
+                    table = read_recordings(opened)
+                read[rerun] = Recorded(table, found.witness(self.name, files[0]), repairs)
             except UserError as error:
                 problems.append(note("evidence-unreadable", side=self.name, kind=kind, why=str(error)))
         runs = (read.pop(0),) if 0 in read else ()
@@ -224,7 +234,12 @@ def judge_evidence(level: str, baseline: Evidence[Any], candidate: Evidence[Any]
     if not baseline.runs or not candidate.runs:
         return Finding(Outcome.INCONCLUSIVE, (), Coverage(candidate.kind, 0, 0), notes=tuple(problems),
                        mode=policy.mode)
-    module, name = _JUDGES[level]
+    dumps = [isinstance(side.runs[0].table, Dump) for side in (baseline, candidate)]
+    if any(dumps) and not (all(dumps) and level in _DUMP_JUDGES):
+        why = note("dump-one-sided") if not all(dumps) else note("dump-not-judged", level=level)
+        return Finding(Outcome.INCONCLUSIVE, (), Coverage(candidate.kind, 0, 0), notes=(*problems, why),
+                       mode=policy.mode)
+    module, name = (_DUMP_JUDGES if all(dumps) else _JUDGES)[level]
     judge = getattr(import_module(f".judges.{module}", __package__), name)
     finding: Finding = judge(baseline, candidate, limits=limits, floors=floors, policy=policy)
     if not problems:

@@ -24,7 +24,7 @@ from .wire.receipt import Entry, Receipt, ReceiptError
 # Without a receipt or a manifest's word: full precision before printed digits.
 _DEFAULT_LOSS = ("loss.jsonl", "*tfevents*", "loss.csv", "trainer_log.jsonl", "*.log", "*.txt", "*.csv", "*.jsonl")
 _DEFAULT_ENV = ("env.json", "env.rank*.json")
-_RECORDED = ("*.record",)
+_RECORDED = ("*.record", "dump.json")  # dump.json: of msprobe
 _WEIGHTS = ("weights.digest", "weights.*.digest", "loaded.digest")
 _USUAL = {"loss": _DEFAULT_LOSS, "env": _DEFAULT_ENV, "weights": _WEIGHTS,
           "data": ("data.digest",), "inputs": _RECORDED, "forward": _RECORDED, "step": _RECORDED}
