@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeVar
 
 from .core.dumped import Dump
 from .core.errors import UserError
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .core.manifest import Manifest
     from .gather import Gathered, GatheredFile, Wanted
     from .judges.identity import Identity
+    from .judges.provenance import Witnesses
     from .judges.recorded import Run
     from .readers.reading import Reading
 
@@ -107,8 +108,10 @@ class Side:
         runs: tuple[Recorded[Identity], ...] = ()
         if files:
             try:
-                digests = read_digests({file.name: file.open for file in files})
-                runs = (Recorded(Identity(digests), found["weights"].witness(self.name, files[0])),)
+                opened = {file.name: file.open for file in files}
+                digests = read_digests({name: file for name, file in opened.items() if not _is_start(name)})
+                witness = found["weights"].witness(self.name, files[0])
+                runs = (Recorded(Identity(digests, _start_of_run(opened)), witness),)
             except UserError as error:
                 problems.append(note("evidence-unreadable", side=self.name, kind="weights", why=str(error)))
         more = tuple(found["data"].witness(self.name, file) for file in found["data"].files)
@@ -215,6 +218,28 @@ def read_log(files: Sequence[GatheredFile], column: str = "loss", format: str | 
 def _start_of(file: GatheredFile, most: int) -> bytes:
     with file.open() as stream:
         return stream.read(most)
+
+
+def _is_start(name: str) -> bool:
+    return Path(name).name == "provenance.json"
+
+
+def _start_of_run(opened: Mapping[str, Callable[[], BinaryIO]]) -> Witnesses | None:
+    """What a side says of how its run started; UserError where its document cannot be read."""
+    from .judges.provenance import Witnesses
+    from .readers.restored import restored_in
+    from .wire.provenance import MAX_BYTES, ProvenanceError, parse
+
+    name = next((name for name in opened if _is_start(name)), None)
+    if name is None:
+        return None
+    with opened[name]() as stream:
+        raw = stream.read(MAX_BYTES + 1)
+    try:
+        document = parse(raw.decode("utf-8"))
+    except (UnicodeDecodeError, ProvenanceError) as error:
+        raise UserError(f"{name}: {error}") from None
+    return Witnesses(document.asked, restored_in(document.lines), document.weights)
 
 
 def _on_side(problems: list[Note], side: str) -> tuple[Note, ...]:

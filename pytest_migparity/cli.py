@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -170,10 +171,13 @@ def digest(
                                              "sha256")] = None,
     zoom: Annotated[str | None, typer.Option(help="a tensor of it, or a part as its digest names it: digest the parts")]
     = None,
+    layout: Annotated[Path | None, typer.Option(help="map to the other side's names and layout")]
+    = None,
     cast: Annotated[str | None, typer.Option(help="digest the tensors rounded to bfloat16, float16 or float32")] = None,
 ) -> None:
     """Write what a few KB can say of a checkpoint's tensors, to be compared where the other side's digest is."""
     from .host.digest import digest as digested
+    from .host.layout import apply_layout, read_layout
     from .host.tensor_files import open_tensors
     from .host.zoom import cast_of, zoomed
     from .reports.messages import language, say
@@ -186,6 +190,8 @@ def digest(
         raise UserError(f"{out} exists; move it away or choose another --out")
     try:
         tensors = open_tensors(str(path))
+        if layout is not None:
+            tensors = apply_layout(tensors, read_layout(str(layout)))
         if zoom is not None:
             tensors = zoomed(tensors, zoom)
         if cast is not None:
@@ -199,6 +205,38 @@ def digest(
         raise UserError("--hash xxh3_128 needs the package xxhash: install it, or digest both with sha256") from None
     typer.echo(say("digest-written", language(), file=str(out), tensors=len(found.tensors), level=found.level,
                    algorithm=found.algorithm, size=len(text)))
+
+
+@app.command()
+def provenance(
+    out: Annotated[Path, typer.Option(help="write provenance.json here; an existing file is kept")],
+    config: Annotated[list[Path] | None, typer.Option(help="configuration of the run; repeatable")] = None,
+    argument: Annotated[list[str] | None, typer.Option(help="an argument of its command line; repeatable")] = None,
+    log: Annotated[Path | None, typer.Option(help="what the run printed")] = None,
+    weights: Annotated[Path | None, typer.Option(help="digest of the checkpoint's file")] = None,
+    loaded: Annotated[Path | None, typer.Option(help="digest of what was in memory after loading")] = None,
+) -> None:
+    """Write down which checkpoint a run was to load, which its log says was restored, and what the weights were."""
+    from .host.envlock import Scrubber
+    from .host.provenance import collect_asked, leaving, log_lines
+    from .wire.digest_text import read
+    from .wire.provenance import LogLine, Provenance, to_text, weights_of
+
+    if out.exists():
+        raise UserError(f"{out} exists; move it away or choose another --out")
+    if (weights is None) is not (loaded is None):
+        raise UserError("--weights and --loaded belong together: the one is held against the other")
+    try:
+        lines: tuple[LogLine, ...] = ()
+        if log is not None:
+            with log.open(encoding="utf-8", errors="replace") as stream:
+                lines = log_lines(stream)
+        held = weights_of(read(str(weights)), read(str(loaded))) if weights and loaded else None
+        asked = collect_asked([str(path) for path in config or ()], argument or ())
+        out.write_text(to_text(leaving(Provenance(asked, lines, held), Scrubber(os.environ).text)), "utf-8")
+    except (ValueError, OSError) as error:
+        raise UserError(str(error)) from None
+    typer.echo(f"{out}: {len(asked)} fields of loaders, {len(lines)} lines of the log")
 
 
 @app.command()

@@ -84,3 +84,75 @@ def test_xxhash_asked_for_where_it_is_not_is_said(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "xxhash", None)
     done = migparity("digest", tmp_path / "a.npy", "--out", tmp_path / "x", "--hash", "xxh3_128")
     assert "needs the package xxhash" in str(done.exception)
+
+
+def test_a_closer_look_names_the_part_that_differs(tmp_path):
+    big = np.arange((1 << 20) + 9000, dtype=np.float32)
+    other = big.copy()
+    other[(1 << 20) + 5000] += 1
+    for name, array in (("a", big), ("b", other)):
+        np.savez(tmp_path / f"{name}.npz", w=array)
+    for number, part in enumerate(("w", f"w[{1 << 20}:{(1 << 20) + 9000}]")):
+        for name in "ab":
+            done = migparity("digest", tmp_path / f"{name}.npz", "--zoom", part, "--out", tmp_path / f"{name}{number}",
+                             "--level", 0)
+            assert done.exit_code == 0, done.output
+    done = migparity("diffdigest", tmp_path / "a1", tmp_path / "b1")
+    assert done.exit_code == 1
+    assert done.output.splitlines()[0] == "FAIL: 3 tensors, 2 equal, 0 value-equal, 1 not"
+    assert f"w[{(1 << 20) + 4096}:{(1 << 20) + 8192}]" in done.output.splitlines()[1]
+    absent = migparity("digest", tmp_path / "a.npz", "--zoom", "v", "--out", tmp_path / "c")
+    assert (absent.exit_code, "no tensor or part 'v'" in str(absent.exception)) == (1, True)
+
+
+def test_a_map_digests_under_the_other_sides_names(tmp_path):
+    q, k, v = (np.arange(64, dtype=np.float32).reshape(8, 8) + 100 * number for number in range(3))
+    np.savez(tmp_path / "a.npz", **{"l.0.q": q, "l.0.k": k, "l.0.v": v})
+    (tmp_path / "map.json").write_text(
+        '{"schema": "migparity.layout/1", "rules": [{"from": ["l.{i}.q", "l.{i}.k", "l.{i}.v"], "to": "layer{i}.qkv", '
+        '"ops": [{"op": "merge", "axis": 0}]}]}')
+    b = digested(tmp_path, "b", **{"layer0.qkv": np.concatenate([q, k, v])})
+    done = migparity("digest", tmp_path / "a.npz", "--layout", tmp_path / "map.json", "--out", tmp_path / "a.digest",
+                     "--hash", "sha256")
+    assert done.exit_code == 0, done.output
+    assert migparity("diffdigest", tmp_path / "a.digest", b).output.splitlines()[0] == \
+        "PASS: 1 tensors, 1 equal, 0 value-equal, 0 not"
+
+
+RUN = {"baseline": "Loaded PyTorch weights from /ckpt/pi05_base", "candidate": "Loaded PyTorch weights from /ckpt/pi0_old"}
+
+
+def test_a_run_that_restored_another_checkpoint_fails_l1(tmp_path, monkeypatch):
+    from pytest_migparity.assess import Side, assess
+    from pytest_migparity.core.levels import LEVELS
+    from pytest_migparity.core.limits import default_limits
+    from pytest_migparity.core.manifest import load_manifest
+    from pytest_migparity.core.verdict import Outcome
+
+    (tmp_path / "model.toml").write_text('[model]\nname = "m"\n[baseline]\nsite = "file:baseline"\n[candidate]\n'
+                                         'site = "file:candidate"\n')
+    manifest = load_manifest(tmp_path / "model.toml")
+
+    def verdict():
+        sides = [Side(manifest, side, tmp_path).weights() for side in RUN]
+        return assess("L1", *sides, manifest=manifest, limits=default_limits(LEVELS["L1"]))
+
+    for side, line in RUN.items():
+        (tmp_path / side).mkdir()
+        digested(tmp_path / side, "weights", w=WEIGHT)
+        (tmp_path / side / "weights.npz").unlink()
+        (tmp_path / side / "config.yaml").write_text("pytorch_weight_path: /ckpt/pi05_base\n")
+        (tmp_path / side / "train.log").write_text(f"starting\n{line}\nstep 1\n")
+    without = verdict()
+    assert without.outcome is Outcome.PASS
+    assert without.finding.notes == ()
+    for side in RUN:
+        home = tmp_path / side
+        done = migparity("provenance", "--config", home / "config.yaml", "--log", home / "train.log", "--weights",
+                         home / "weights.digest", "--loaded", home / "weights.digest", "--out", home / "provenance.json")
+        assert done.exit_code == 0, done.output
+    told = verdict()
+    assert told.outcome is Outcome.FAIL
+    assert "pi0_old" in " ".join(str(value) for item in told.finding.notes for value in item.params.values())
+    (tmp_path / "candidate" / "provenance.json").write_text("{")
+    assert verdict().outcome is Outcome.INCONCLUSIVE

@@ -113,7 +113,9 @@ class Policy:
     `precisions` are those that the recipe and the sides declare to compute in; the coarsest one decides what rounding
     explains. `noise_names` and `pixel_names` are patterns of recorded inputs, `skipped` maps patterns of recorded
     tensors that exist on one side only to the reason. `tied_left_out`: a file may leave out what is tied to another
-    tensor; `cast`: one side holds the weights rounded to this dtype. `has_dataset`: the recipe names a data set, whose
+    tensor; `cast`: one side holds the weights rounded to this dtype. `checkpoint` is what both sides start from,
+    `resume` whether they go on with a run (None: not said), `new_tensors` patterns of what the checkpoint need not
+    fill. `has_dataset`: the recipe names a data set, whose
     identity L1 must see.
     """
 
@@ -130,5 +132,8 @@ class Policy:
     skipped: Mapping[str, str] = field(default_factory=dict)
     tied_left_out: bool = False
     cast: str | None = None
+    checkpoint: str = ""
+    resume: bool | None = None
+    new_tensors: tuple[str, ...] = ()
     has_dataset: bool = False
     env: EnvRules = field(default_factory=EnvRules)

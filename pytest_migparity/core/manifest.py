@@ -111,11 +111,14 @@ class WeightsTable(_Table):
     """L1: `tied_left_out` says that a checkpoint may leave out a tensor that is tied to another.
 
     `cast`: one side holds the other's weights rounded to this dtype; the wider side proves it with the digest of its
-    own rounded copy.
+    own rounded copy. Both sides start from `checkpoint`, as a `resume` or not; what matches `new` it need not fill.
     """
 
     tied_left_out: bool = False
     cast: Literal["bfloat16", "float16", "float32"] | None = None
+    checkpoint: str = ""
+    resume: bool | None = None
+    new: list[str] = []
 
 
 class RecordTable(_Table):
@@ -225,6 +228,8 @@ class Manifest(_Table):
         return Policy(precisions=tuple(name for name in declared if name), noise_names=tuple(self.record.noise),
                       pixel_names=tuple(self.record.pixels), skipped=self.record.one_sided,
                       tied_left_out=self.weights.tied_left_out, cast=self.weights.cast,
+                      checkpoint=self.weights.checkpoint, resume=self.weights.resume,
+                      new_tensors=tuple(self.weights.new),
                       has_dataset=self.recipe.dataset is not None,
                       mode="weak" if self.recipe.noise == "device" else "strict", steps=self.recipe.steps,
                       first=series.first_step, interval=series.interval, family=self.model.family,

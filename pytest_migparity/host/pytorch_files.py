@@ -36,8 +36,8 @@ def read_pytorch(path: str) -> List[Tensor]:
     except pickle.UnpicklingError as error:
         raise TensorFileError("%s is not opened: %s" % (path, _refused(str(error)))) from None
     except (RuntimeError, ValueError, EOFError, KeyError, OSError, TypeError, AttributeError, IndexError) as error:
-        raise TensorFileError("%s: %s" % (path, str(error).strip().splitlines()[0][:300] if str(error).strip()
-                                          else type(error).__name__)) from None
+        raise TensorFileError("%s is damaged, or a pickle that could run code: not opened (%s)"
+                              % (path, (str(error).strip() or type(error).__name__).splitlines()[0][:300])) from None
     try:
         found = of_state({"tensor": state} if isinstance(state, torch.Tensor) else _table(state, path))
     except ValueError as error:

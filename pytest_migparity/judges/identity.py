@@ -14,6 +14,7 @@ from pytest_migparity.wire.digest import Digest, TensorDigest
 
 from .digest_fault import Fault
 from .digestmatch import GOOD, Match, TensorMatch, match
+from .provenance import Expected, Witnesses, judge_provenance
 
 UNMATCHED = (Fault.MISSING, Fault.EXTRA)
 _LISTED = 8
@@ -21,9 +22,10 @@ _LISTED = 8
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What one side says of itself at L1: digests by what they are of (`weights`, `loaded`, `data`)."""
+    """What one side says of itself at L1: digests by what they are of (`weights`, `loaded`, `data`), and its start."""
 
     digests: Mapping[str, Digest] = field(default_factory=dict)
+    start: Witnesses | None = None
 
 
 def judge_identity(baseline: Evidence[Identity], candidate: Evidence[Identity], *,
@@ -38,6 +40,7 @@ def judge_identity(baseline: Evidence[Identity], candidate: Evidence[Identity], 
     """
     sides = (baseline, candidate)
     ours, theirs = (side.runs[0].table.digests for side in sides)
+    started, misled, open_ = _started(*(side.runs[0].table.start for side in sides), policy=policy)
     unsure = [problem for side in sides for problem in side.problems]
     unsure += _absent(ours, theirs, policy)
     matches = {what: match(ours[what], theirs[what]) for what in ("weights", "loaded", "data")
@@ -57,13 +60,25 @@ def judge_identity(baseline: Evidence[Identity], candidate: Evidence[Identity], 
     counts["differing"] = len(every) - counts["unmatched"]
     checks = tuple(Check(name, float(counts[name]), limit_for(level.check(name), limits, floors),
                          level.check(name).unit) for name in ("differing", "unmatched")) if matches else ()
-    outcome = settle(checks, failed=bool(within), unsure=bool(unsure))
-    notes = [*unsure, *within]
+    outcome = settle(checks, failed=bool(within) or misled, unsure=bool(unsure) or open_)
+    notes = [*unsure, *within, *started]
     for what, found in bad.items():
         notes += _named(what, found)
     notes += [item for what, found in matches.items() for item in _accepted(what, found)]
     return Finding(outcome, checks, _coverage(matches.values()), first_divergence=_first(bad), notes=tuple(notes),
                    mode=policy.mode)
+
+
+def _started(baseline: Witnesses | None, candidate: Witnesses | None, *,
+             policy: Policy) -> tuple[list[Note], bool, bool]:
+    """What is known of the runs' starts: notes, did one fail, is one open.
+
+    Where neither side says anything it is open only if the manifest does.
+    """
+    if baseline is None and candidate is None:
+        declared = bool(policy.checkpoint) or policy.resume is not None
+        return [note("identity-start-unknown")] if declared else [], False, declared
+    return judge_provenance(baseline, candidate, Expected(policy.checkpoint, policy.resume, policy.new_tensors))
 
 
 def _absent(ours: Mapping[str, Digest], theirs: Mapping[str, Digest], policy: Policy) -> list[Note]:

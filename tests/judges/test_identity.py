@@ -103,3 +103,9 @@ def test_what_was_not_compared_is_never_a_pass(ours, theirs, policy, code):
     finding = judged("L1", ours, theirs, **policy)
     assert finding.outcome is INCONCLUSIVE
     assert code in codes(finding)
+
+
+def test_a_declared_start_that_nobody_tells_of_is_open():
+    finding = judged("L1", identity(WEIGHTS), identity(WEIGHTS), checkpoint="pi05_base")
+    assert finding.outcome is INCONCLUSIVE
+    assert codes(finding) == {"identity-start-unknown"}

@@ -82,8 +82,8 @@ def test_c33_images_normalised_twice_fail_and_the_affine_relation_is_named():
     assert finding.outcome is FAIL
     (hint,) = finding.hints
     assert hint.code == "inputs-affine"
-    assert (hint.params["slope"], hint.params["offset"]) == (pytest.approx(1 / 0.226, rel=1e-4),
-                                                             pytest.approx(-0.449 / 0.226, rel=1e-4))
+    assert (hint.params["slope"], hint.params["offset"]) == (pytest.approx(1 / 0.226, rel=1e-3),
+                                                             pytest.approx(-0.449 / 0.226, abs=0.01))
 
 
 def test_c44_another_draw_of_the_noise_leaves_everything_open():

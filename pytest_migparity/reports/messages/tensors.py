@@ -19,6 +19,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "有 {count} 个张量从统计量看如声明那样舍入为 {dtype}，但尚无证明：请在精度较高的一侧运行 migparity digest --cast "
         "{dtype} --level 0 --out weights.{dtype}.digest",
     ),
+    "identity-start-unknown": (
+        "neither side says which checkpoint was asked for and restored (provenance.json)",
+        "两侧均未说明要求加载与实际恢复的检查点（provenance.json）",
+    ),
     "identity-value-equal": (
         "{what}: {count} tensors hold the same values in another dtype",
         "{what}：{count} 个张量数值相同、数据类型不同",
