@@ -19,7 +19,7 @@ from pytest_migparity.core.verdict import Check, Coverage, Divergence, Finding, 
 
 from .event_relation import EPSILON
 from .forward import GROWTH
-from .recorded import LISTED, listed
+from .recorded import LISTED, listed, same_file
 
 _SAME_WEIGHT = 1e-5  # what printing and another order of a sum in float32 leave of a norm or a mean
 _SCALED = 1e-3
@@ -62,7 +62,7 @@ def judge_dumped_forward(baseline: Evidence[Dump], candidate: Evidence[Dump], *,
     given, _ = _paired(baseline.runs[0].table, candidate.runs[0].table, ("input",), policy)
     unsure = [item for side in (baseline, candidate) for item in (*side.problems, *side.runs[0].repairs)
               if item.code != "dump-skipped"]
-    unsure += _open(pairs, alone)
+    unsure += [*_open(pairs, alone), *same_file(baseline, candidate)]
     spec = LEVELS["L3"].check("error")
     measured = [pair for pair in pairs if not pair.fault]
     values = [pair.distance / (GROWTH**pair.depth * _epsilon(pair, policy)) for pair in measured]

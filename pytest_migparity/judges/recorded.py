@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Any
 
 from pytest_migparity.core.evidence import Evidence
 from pytest_migparity.core.verdict import Divergence, Note, Scalar, note
@@ -147,9 +148,20 @@ def comparable(baseline: Evidence[Run], candidate: Evidence[Run], world_size: in
     if instruments[0] != instruments[1]:
         problems.append(note("record-instrumented", baseline=instruments[0] or "none",
                              candidate=instruments[1] or "none"))
+    problems += same_file(baseline, candidate)
     if len({recording.algorithm for run in runs for recording in run}) > 1:
         problems.append(note("record-two-hashes", baseline=runs[0][0].algorithm, candidate=runs[1][0].algorithm))
     return problems
+
+
+def same_file(baseline: Evidence[Any], candidate: Evidence[Any]) -> list[Note]:
+    """One recording handed in for both sides agrees with itself; two accelerators never round alike everywhere.
+
+    A rehearsal may: it runs both sides on one machine.
+    """
+    ours, theirs = ({item.sha256 for item in side.witnesses if item.sha256} for side in (baseline, candidate))
+    rehearsed = all(item.producer == "rehearsal" for item in (*baseline.witnesses, *candidate.witnesses))
+    return [] if rehearsed or not ours & theirs else [note("record-same-file", sha256=min(ours & theirs)[:12])]
 
 
 def incomparable(problems: Sequence[Note]) -> bool:

@@ -58,9 +58,11 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "evidence-missing-names": (
         "{side} {kind}: no file there is one (found: {names}); for env run `migparity envlock --out env.json` on the "
-        "host, for loss copy the training log (loss.jsonl, TensorBoard folder, CSV or .log)",
+        "host, for loss copy the training log (loss.jsonl, TensorBoard folder, CSV or .log), for weights run `migparity "
+        "digest`, for inputs, forward and step record the run (*.record)",
         "{side} {kind}：没有找到对应文件（现有：{names}）；env 请在主机上运行 `migparity envlock --out env.json`，"
-        "loss 请拷贝训练日志（loss.jsonl、TensorBoard 目录、CSV 或 .log）",
+        "loss 请拷贝训练日志（loss.jsonl、TensorBoard 目录、CSV 或 .log），weights 请运行 `migparity digest`，"
+        "inputs、forward、step 请录制运行（*.record）",
     ),
     "evidence-file-gone": (
         "{side} {kind}: {file} is named but not there; fetch it again",

@@ -36,6 +36,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{side}: ranks {ranks} of a run of {world} were recorded, expected all {expected}",
         "{side}：只录制了 rank {ranks}（运行规模 {world}），应有全部 {expected} 个",
     ),
+    "record-same-file": (
+        "both sides handed in the same file ({sha256}): it agrees with itself whatever the devices do",
+        "两侧提交的是同一文件（{sha256}）：无论设备如何，它总与自身一致",
+    ),
     "record-unrecorded": (
         "{side}: the recorder could not record {names}",
         "{side}：录制器未能录制 {names}",
