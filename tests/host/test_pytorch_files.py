@@ -110,7 +110,7 @@ def test_a_torn_file_is_one_error(tmp_path, cut):
 def test_without_torch_the_file_says_what_it_needs(tmp_path, monkeypatch):
     torch.save(state(), tmp_path / "a.pt")
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
-    with pytest.raises(TensorFileError, match="torch is not installed here"):
+    with pytest.raises(TensorFileError, match="torch is not installed"):
         open_tensors(str(tmp_path / "a.pt"))
 
 
