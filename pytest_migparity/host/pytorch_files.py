@@ -25,7 +25,8 @@ def read_pytorch(path: str) -> List[Tensor]:
         import torch
     except ImportError:
         raise TensorFileError("%s is a PyTorch file or a pickle that could run code: not opened; torch is not "
-                              "installed here to load its weights alone. Install it, or save as safetensors" % path) from None
+                              "installed here to load its weights alone. Install it, or save as safetensors"
+                              % path) from None
     from .torch_tensors import of_state
 
     mapped = _is_zip(path)
