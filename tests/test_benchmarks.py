@@ -112,3 +112,42 @@ def test_the_shipped_judge_keeps_what_was_measured_on_real_pairs(monkeypatch):
     assert without["caught"] >= 0.95
     assert max(floored["false_alarm"], without["false_alarm"]) <= 0.03
     assert max(floored["inconclusive"], without["inconclusive"]) <= 0.08
+
+
+def printed(script, *options):
+    """What a benchmark prints as JSON."""
+    path = REPO / "benchmarks" / script
+    if not path.is_file():
+        pytest.skip("not a source checkout")
+    done = subprocess.run([sys.executable, str(path), "--json", *options], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+def test_digest_prints_its_figures():
+    pytest.importorskip("safetensors")
+    figures = printed("digest.py", "--mebibytes", "8", "--rounds", "1")
+    assert {"f32_roofline_ratio", "f32_mapped_ratio", "bf16_roofline_ratio", "bf16_mapped_ratio",
+            "vs_cosine"} <= figures.keys()
+    assert all(value > 0 for value in figures.values() if isinstance(value, float))
+
+
+@pytest.mark.slow
+def test_an_8b_models_digest_fits_its_comments():
+    """Sizes do not hang on the machine: the figures themselves are held."""
+    figures = printed("digest_size.py", "--measured", "20")
+    assert (figures["tensors"], figures["elements"]) == (1000, 8844465024)
+    assert figures["level0"] <= 12_000
+    assert figures["level1"] <= 64_000
+    assert figures["cast"] <= 16_000
+    assert figures["damaged"] <= 16_000
+
+
+@pytest.mark.slow
+def test_a_digests_intervals_hold_and_no_fault_is_misread():
+    """Of 1000 to 1900 intervals a share of .95 is within .93 to .97 by three standard deviations."""
+    figures = printed("digest_accuracy.py", "--trials", "4")
+    assert figures["misread_list"] == []
+    assert figures["faults_made"] >= 240
+    assert 0.93 <= figures["coverage"]["16"]["every"] <= 0.97
+    assert 0.93 <= figures["coverage"]["64"]["every"] <= 0.98  # few elements in 64 lanes hardly meet: the interval is wide
