@@ -51,10 +51,12 @@ def apart(a: Event, b: Event) -> Apart:
     one, other = a.tensor, b.tensor
     sides = (one.stats, other.stats)
     broken = any(stats is not None and stats.nans + stats.infs > 0 for stats in sides)
+    if a.valid != b.valid:
+        return Apart(math.inf, math.inf, math.inf, fault="shape", broken=broken)
     if same_content(one, other):
         empty = one.size == 0 or (one.stats is not None and one.stats.zeros == one.size)
         return Apart(fault="vacuous" if empty else "", equal=True, broken=broken)
-    if one.shape != other.shape or a.valid != b.valid:
+    if one.shape != other.shape:
         return Apart(math.inf, math.inf, math.inf, fault="shape")
     if one.stats is None or other.stats is None:
         return Apart(math.inf, 0.0, math.inf, math.inf, fault="unmeasured")

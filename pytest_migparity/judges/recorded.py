@@ -36,11 +36,13 @@ class Pair:
 
     def note(self) -> Note:
         """In what the two differ, as a sentence's code `record-FAULT` with what the sentence needs."""
-        a, b, far = self.a.tensor, self.b.tensor, self.apart
+        far = self.apart
         params: dict[str, Scalar] = {"where": self.where}
-        for side, tensor in (("baseline", a), ("candidate", b)):
+        for side, event in (("baseline", self.a), ("candidate", self.b)):
+            tensor = event.tensor
             if far.fault in ("shape", "unmeasured") or tensor.stats is None:
-                params[side] = f"{tensor.dtype} {list(tensor.shape)}"
+                share = "" if event.valid == 1 else f", {event.valid:.1%} of it valid"
+                params[side] = f"{tensor.dtype} {list(tensor.shape)}{share}"
             elif far.fault == "non-finite":
                 params[side] = tensor.stats.nans + tensor.stats.infs
             else:
