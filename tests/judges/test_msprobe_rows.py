@@ -169,3 +169,9 @@ def test_a_dump_without_statistics_is_open():
     finding = found("L3", None, nothing, nothing)
     assert finding.outcome is INCONCLUSIVE
     assert "dump-unknown" in codes(finding)
+
+
+def test_a_shifted_mean_alone_fails():
+    document = sample.dump(sample.model(), sample.given())
+    mean = document["data"][LAST]["output"][0]["Mean"]
+    assert found("L3", None, spoiled(LAST, Mean=mean + 0.01)).outcome is FAIL
