@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 from evidence_kit import curve
+from recordings import event, recording
 
-from pytest_migparity.assess import Handle, assess
+from pytest_migparity.assess import Handle, Side, assess
 from pytest_migparity.core.evidence import Evidence, Recorded, Trajectory
 from pytest_migparity.core.levels import LEVELS
 from pytest_migparity.core.limits import default_limits
-from pytest_migparity.core.manifest import Manifest
+from pytest_migparity.core.manifest import Manifest, load_manifest
 from pytest_migparity.core.verdict import Outcome, Witness
+from pytest_migparity.wire import receipt, record
 
 MANIFEST = Manifest.model_validate({"model": {"name": "m"}, "baseline": {"site": "file:a"},
                                     "candidate": {"site": "file:b"}})
@@ -59,3 +61,33 @@ def test_the_candidates_own_log_as_the_baselines_rerun_excuses_nothing(sha256):
 def test_a_rehearsals_rerun_may_repeat_the_other_side():
     near = curve(offset=1e-7)
     assert verdict(near, [recorded(near, "baseline", "again", "rehearsal")], "rehearsal").outcome is Outcome.PASS
+
+
+def test_a_rerun_of_the_baseline_lifts_the_limits_of_l3_to_three_times_what_it_shows(tmp_path):
+    """A recording whose rerun is 3 of the limit's units away lifts the limit of 4 to 9; without the rerun it stays."""
+    array = np.random.default_rng(0).standard_normal((300, 200)).astype(np.float32)
+    noise = np.random.default_rng(1).standard_normal(array.shape)
+    noise *= np.linalg.norm(array) / np.linalg.norm(noise) * 2.0**-21
+    (tmp_path / "model.toml").write_text('[model]\nname = "m"\n[baseline]\nsite = "file:baseline"\n[candidate]\n'
+                                         'site = "file:candidate"\n')
+    manifest = load_manifest(tmp_path / "model.toml")
+    for side, files in (("baseline", {"r.record": 0.0, "r.rerun1.record": 3.0}), ("candidate", {"r.record": 7.0})):
+        (tmp_path / side).mkdir()
+        for name, size in files.items():
+            made = recording([event("output", "x", (array + size * noise).astype(np.float32))])
+            (tmp_path / side / name).write_text(record.to_text(made))
+        entries = tuple(receipt.entry_for(str(tmp_path / side), name, "forward", "", int("rerun" in name))
+                        for name in files)
+        receipt.write(str(tmp_path / side), receipt.Receipt("rehearsal", receipt.recipe_hash({}), entries))
+
+    def verdict():
+        sides = [Side(manifest, side, tmp_path).forward() for side in ("baseline", "candidate")]
+        return assess("L3", *sides, manifest=manifest, limits=default_limits(LEVELS["L3"]))
+
+    lifted = verdict()
+    assert lifted.outcome is Outcome.PASS, lifted.finding.notes
+    assert lifted.finding.checks[0].limit.effective == pytest.approx(9, rel=0.3)
+    (tmp_path / "baseline" / "artifacts.json").unlink()
+    (tmp_path / "baseline" / "r.rerun1.record").unlink()
+    (tmp_path / "candidate" / "artifacts.json").unlink()
+    assert verdict().outcome is Outcome.FAIL
