@@ -146,7 +146,12 @@ class Side:
         from .wire.receipt import recipe_hash
 
         url, base = self._place(wanted.kind)
-        return gather(url, base, wanted, recipe_hash(self.manifest.recipe.canonical()))
+        found = gather(url, base, wanted, recipe_hash(self.manifest.recipe.canonical()))
+        draws = found.receipt.draws if found.receipt else None
+        if draws is None or draws.mode == "keyed" or self.manifest.recipe.noise != "injected" or wanted.kind == "env":
+            return found
+        why = "; ".join([*draws.reasons, *(f"{site} {count} times" for site, count in sorted(draws.outside.items()))])
+        return replace(found, problems=(*found.problems, note("draws-unkeyed", kind=wanted.kind, why=why[:300])))
 
     def _read_env(self) -> Evidence[EnvLock]:
         from .gather import Wanted

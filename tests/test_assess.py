@@ -91,3 +91,26 @@ def test_a_rerun_of_the_baseline_lifts_the_limits_of_l3_to_three_times_what_it_s
     (tmp_path / "baseline" / "r.rerun1.record").unlink()
     (tmp_path / "candidate" / "artifacts.json").unlink()
     assert verdict().outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize("mode, noise, expected", [("keyed", "injected", Outcome.PASS),
+                                                   ("unkeyed", "injected", Outcome.INCONCLUSIVE),
+                                                   ("unkeyed", "none", Outcome.PASS)])
+def test_a_run_that_drew_outside_is_open_where_the_recipe_injects_its_noise(tmp_path, mode, noise, expected):
+    (tmp_path / "model.toml").write_text(f'[model]\nname = "m"\n[recipe]\nnoise = "{noise}"\n[baseline]\n'
+                                         'site = "file:baseline"\n[candidate]\nsite = "file:candidate"\n')
+    manifest = load_manifest(tmp_path / "model.toml")
+    for side in ("baseline", "candidate"):
+        (tmp_path / side).mkdir()
+        text = record.to_text(recording([event("output", "x", np.arange(9, dtype=np.float32) + (side == "candidate") * 1e-7)],
+                                        made=side))
+        (tmp_path / side / "r.record").write_text(text)
+        draws = receipt.Draws(mode, {"m:noise": 3}, {"m:dropout": 2} if mode == "unkeyed" else {})
+        receipt.write(str(tmp_path / side), receipt.Receipt(
+            "real", receipt.recipe_hash(manifest.recipe.canonical()),
+            (receipt.entry_for(str(tmp_path / side), "r.record", "forward"),), draws=draws))
+    sides = [Side(manifest, side, tmp_path).forward() for side in ("baseline", "candidate")]
+    verdict = assess("L3", *sides, manifest=manifest, limits=default_limits(LEVELS["L3"]))
+    assert verdict.outcome is expected, verdict.finding.notes
+    unkeyed = [item.params["why"] for item in verdict.finding.notes if item.code == "draws-unkeyed"]
+    assert unkeyed == ([] if expected is Outcome.PASS else ["m:dropout 2 times"] * 2)

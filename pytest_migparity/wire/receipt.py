@@ -11,6 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 NAME = "artifacts.json"
 SCHEMA = "migparity.receipt/1"
 PRODUCERS = ("real", "rehearsal", "manual")
+DRAWS = ("keyed", "unkeyed")
 MAX_BYTES = 1 << 20
 _HEX = re.compile(r"[0-9a-f]{64}")
 
@@ -33,6 +34,19 @@ class Entry(NamedTuple):
     rerun: int = 0
 
 
+class Draws(NamedTuple):
+    """Random draws of a launched run, by site: how often they were made by key, and how often by the program's own.
+
+    `mode` is `keyed` where every rank reported and nothing was drawn outside: another device repeats the numbers. Else
+    `unkeyed`, with the `reasons`: the run is weak-mode evidence.
+    """
+
+    mode: str
+    wrapped: Dict[str, int]
+    outside: Dict[str, int]
+    reasons: Tuple[str, ...] = ()
+
+
 class Receipt(NamedTuple):
     """Who produced the artifacts, when, by which order and from which recipe (sha256 of its canonical JSON)."""
 
@@ -44,6 +58,7 @@ class Receipt(NamedTuple):
     commit: str = ""
     tree: str = ""
     tool: str = ""
+    draws: Optional[Draws] = None
 
     def entries(self, kind: str, series: str = "") -> List[Entry]:
         """The files of one kind and series, the run before its reruns."""
@@ -82,7 +97,19 @@ def parse(text: str) -> Receipt:
     if not isinstance(data.get("files"), list):
         raise ReceiptError('"files" is not a list')
     return Receipt(producer=data["producer"], files=tuple(_entry(item, i) for i, item in enumerate(data["files"])),
-                   **texts)
+                   draws=_draws(data["draws"]) if "draws" in data else None, **texts)
+
+
+def _draws(item: Any) -> Draws:
+    tables = [item.get(key) for key in ("wrapped", "outside")] if isinstance(item, dict) else []
+    reasons = item.get("reasons", []) if isinstance(item, dict) else None
+    if not tables or item.get("mode") not in DRAWS or not isinstance(reasons, list) \
+            or not all(isinstance(table, dict) and all(type(count) is int for count in table.values())
+                       for table in tables):
+        raise ReceiptError('"draws" needs "mode" (%s) and counts by site in "wrapped" and "outside"' % ", ".join(DRAWS))
+    if item["mode"] == "keyed" and (tables[1] or reasons):
+        raise ReceiptError('"draws" says "keyed", and lists what was not')
+    return Draws(item["mode"], item["wrapped"], item["outside"], tuple(map(str, reasons)))
 
 
 def _entry(item: Any, index: int) -> Entry:
@@ -115,7 +142,10 @@ def entry_for(folder: str, path: str, kind: str, series: str = "", rerun: int = 
 def write(folder: str, receipt: Receipt) -> str:
     """Write `artifacts.json` beside its files, atomically; returns its path."""
     data: Dict[str, Any] = {"schema": SCHEMA}
-    data.update({key: value for key, value in receipt._asdict().items() if value != "" and key != "files"})
+    data.update({key: value for key, value in receipt._asdict().items()
+                 if value not in ("", None) and key not in ("files", "draws")})
+    if receipt.draws is not None:
+        data["draws"] = receipt.draws._asdict()
     data["files"] = [{key: value for key, value in entry._asdict().items() if value not in ("", 0) or key == "bytes"}
                      for entry in receipt.files]
     target = os.path.join(folder, NAME)

@@ -87,14 +87,19 @@ def to_text(recording: Recording) -> str:
     order = sorted(range(len(keys)), key=keys.__getitem__)
     digest = Digest(1, recording.algorithm, tuple(recording.events[index].tensor._replace(name=keys[index])
                                                   for index in order))
+    lanes: Dict[Tuple[float, ...], int] = {}  # each set of lanes once: a gradient often passes several stages unchanged
+    same = []
+    for index, event in enumerate(recording.events):
+        if event.fine and lanes.setdefault(event.fine, index) != index:
+            same.append((index, lanes[event.fine]))
     head = {"rank": recording.rank, "world_size": recording.world_size, "meta": dict(recording.meta),
             "unrecorded": recording.unrecorded, "order": order,
             "depth": [event.depth for event in recording.events],
             "valid": [[index, event.valid] for index, event in enumerate(recording.events) if event.valid != 1],
-            "fine": [index for index, event in enumerate(recording.events) if event.fine],
+            "fine": list(lanes.values()), "same": same,
             "facts": [_finite(facts._asdict()) for facts in recording.facts]}
     line = json.dumps(head, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    fine = b"".join(struct.pack("<%df" % FINE_LANES, *event.fine) for event in recording.events if event.fine)
+    fine = b"".join(struct.pack("<%df" % FINE_LANES, *each) for each in lanes)
     return pack(SCHEMA, line.encode("utf-8") + b"\n" + fine + to_table(digest))
 
 
@@ -164,6 +169,9 @@ def _recording(head: Dict[str, Any], lanes: bytes, digest: Digest) -> Recording:
         raise ValueError("%d tensors, and an order of %d" % (count, len(order)))
     valid = {int(index): float(share) for index, share in head["valid"]}
     fine = dict(zip(head["fine"], struct.iter_unpack("<%df" % FINE_LANES, lanes)))
+    fine.update({index: fine[other] for index, other in head.get("same", [])})
+    if not set(fine) <= set(range(count)):
+        raise ValueError("lanes of an event that is not there")
     events: List[Any] = [None] * count
     for index, tensor in zip(order, digest.tensors):
         step, stage, name = tensor.name.split("/", 2)

@@ -211,6 +211,142 @@ def test_another_runs_recording_is_never_overwritten(tmp_path):
     assert (tmp_path / "r.record").read_text() == "evidence"
 
 
+class Plain(torch.nn.Module):
+    """Returns a prediction; its loss is computed outside."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.inner, self.head = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+
+    def forward(self, x, padding=None):
+        hidden = torch.utils.checkpoint.checkpoint(self.inner, x, use_reentrant=False)
+        return self.head(hidden)
+
+
+def steps_of(model, out, optimizers, clip=None, steps=1, scaler=None, scale=1.0, **options):
+    random = torch.Generator().manual_seed(1)
+    losses = []
+    with record(model, out=str(out), **options) as recorder:
+        for _ in range(steps):
+            x = torch.randn(4, 8, generator=random)
+            loss = (model(x) ** 2).mean() * scale
+            losses.append(float(loss.detach()))
+            (scaler.scale(loss) if scaler else loss).backward()
+            if clip:
+                clip(model.parameters(), 1e-3)
+            for optimizer in optimizers:
+                if scaler:
+                    scaler.step(optimizer)
+                else:
+                    optimizer.step()
+                optimizer.zero_grad()
+            if scaler:
+                scaler.update()
+    assert recorder.seconds <= recorder.step_seconds
+    return losses, wire.read(str(out))
+
+
+def test_a_loss_computed_outside_is_what_backward_begins_with_and_a_checkpoint_is_seen_once(tmp_path):
+    model = Plain()
+    losses, made = steps_of(model, tmp_path / "r.record", [torch.optim.SGD(model.parameters(), lr=0.1)])
+    assert [facts.loss for facts in made.facts] == losses
+    assert set(events(made, "output")) == {"inner", "head", "output"}
+    assert set(events(made, "loss")) == {"loss"}
+    assert dict(made.meta)["overhead"].endswith(" s")
+
+
+def test_clipping_that_a_module_imported_by_name_is_seen(tmp_path, monkeypatch):
+    import sys
+
+    monkeypatch.setattr(sys.modules[__name__], "clip_grad_norm_", torch.nn.utils.clip_grad_norm_, raising=False)
+    plain, model = torch.nn.utils.clip_grad_norm_, Plain()
+    _, made = steps_of(model, tmp_path / "r.record", [torch.optim.SGD(model.parameters(), lr=0.1)],
+                       clip=lambda *words: globals()["clip_grad_norm_"](*words))
+    (facts,) = made.facts
+    assert facts.clip_factor == pytest.approx(1e-3 / facts.grad_norm, rel=1e-3)
+    assert set(events(made, "grad-clipped")) == {name for name, _ in model.named_parameters()}
+    assert torch.nn.utils.clip_grad_norm_ is globals()["clip_grad_norm_"] is plain
+
+
+def test_a_step_that_the_scaler_skips_is_a_step_with_nothing_moved(tmp_path):
+    model = Plain()
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**120)
+    losses, made = steps_of(model, tmp_path / "r.record", [torch.optim.SGD(model.parameters(), lr=0.1)], steps=2,
+                            scaler=scaler, scale=1e5)
+    assert [facts.loss for facts in made.facts] == losses  # not times the scale
+    assert [(facts.skipped, facts.moved, facts.loss_scale) for facts in made.facts] == [
+        (True, 0, 2.0**120), (True, 0, 2.0**119)]
+    assert made.facts[0].parameters == 144
+
+
+def test_two_optimizers_make_one_step(tmp_path):
+    model = Plain()
+    pair = [torch.optim.SGD(part.parameters(), lr=0.1) for part in (model.inner, model.head)]
+    _, made = steps_of(model, tmp_path / "r.record", pair, steps=2)
+    assert [(facts.step, facts.moved, facts.parameters) for facts in made.facts] == [(0, 144, 144), (1, 144, 144)]
+    assert len(events(made, "update", 1)) == 4
+
+
+def test_a_parameter_that_no_optimizer_holds_does_not_stop_the_step(tmp_path):
+    model = Plain()
+    _, made = steps_of(model, tmp_path / "r.record", [torch.optim.SGD(model.head.parameters(), lr=0.1)], steps=2)
+    assert [(facts.step, facts.parameters) for facts in made.facts] == [(0, 72), (1, 72)]
+    assert set(events(made, "update", 0)) == {"head.weight", "head.bias"}
+
+
+def test_an_update_of_16_bits_is_the_exact_difference(tmp_path):
+    model = torch.nn.Linear(4, 4, bias=False).to(torch.bfloat16)
+    with torch.no_grad():
+        model.weight.copy_(torch.linspace(1, 2, 16).reshape(4, 4))
+    before = model.weight.detach().float().numpy().copy()
+    optimizer = torch.optim.SGD(model.parameters(), lr=3.0)
+    with record(model, out=str(tmp_path / "r.record")):
+        model(torch.ones(2, 4, dtype=torch.bfloat16)).sum().backward()
+        optimizer.step()
+    made = wire.read(str(tmp_path / "r.record"))
+    assert events(made, "update")["weight"].hash == hash_of(model.weight.detach().float().numpy() - before)
+
+
+def test_masks_are_inputs_by_name_or_lengths_and_one_that_fits_not_leaves_the_tensor_unrecorded(tmp_path):
+    model, x = Plain(), torch.randn(3, 5, 8, generator=torch.Generator().manual_seed(0))
+    lengths = torch.tensor([5, 2, 1])
+    padding = torch.arange(5)[None, :] < lengths[:, None]
+    for name, mask in (("a", "padding"), ("b", lambda: lengths), ("c", torch.ones(9, dtype=torch.bool)), ("d", "none")):
+        with record(model, out=str(tmp_path / name), forward_only=True, valid={"head": mask}), torch.no_grad():
+            model(x, padding=padding.long())
+    made = {name: wire.read(str(tmp_path / name)) for name in "abcd"}
+    expected = model(x).detach().numpy()[padding.numpy()]
+    for name in "ab":
+        (event,) = [event for event in made[name].events if event.name == "head"]
+        assert event.tensor.hash == hash_of(expected)
+        assert event.valid == pytest.approx(8 / 15)
+    for name, why in (("c", "its mask has the shape [9]"), ("d", "'none' is no input")):
+        assert [(what, why in text) for what, text in made[name].unrecorded] == [("output head", True)]
+        assert judged("L3", made[name], made[name]).outcome is Outcome.INCONCLUSIVE
+
+
+def test_a_model_called_past_its_hooks_has_no_inputs_and_says_so(tmp_path):
+    model = Plain()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with record(model, out=str(tmp_path / "r.record")):
+        model.forward(torch.ones(4, 8)).sum().backward()
+        optimizer.step()
+    made = wire.read(str(tmp_path / "r.record"))
+    assert [what for what, _ in made.unrecorded] == ["input"]
+    assert made.facts[0].loss is not None
+
+
+def test_chosen_tensors_are_kept_in_full(tmp_path):
+    model, x = Plain().to(torch.bfloat16), torch.ones(4, 8, dtype=torch.bfloat16)
+    with record(model, out=str(tmp_path / "r.record"), forward_only=True, keep=["head"]), torch.no_grad():
+        model(x)
+    (path,) = sorted((tmp_path / "r.record.kept").iterdir())
+    assert path.name == "00000-step0-output-head.npy"
+    assert (np.load(path, allow_pickle=False) == model(x).detach().float().numpy()).all()
+    assert dict(wire.read(str(tmp_path / "r.record")).meta)["kept"].startswith("1 tensors, 0 left out")
+
+
 DDP = """
 import sys, torch, torch.distributed as dist
 sys.path[:0] = [{tests!r}, {here!r}]

@@ -34,6 +34,25 @@ def test_written_and_read_back(tmp_path):
     assert not list(tmp_path.glob("*.part"))
 
 
+def test_draws_of_a_launched_run_are_written_and_read_back(tmp_path):
+    drawn = receipt.Draws("unkeyed", {"model:noise randn": 4}, {"model:forward dropout": 2}, ("2 draws outside",))
+    receipt.write(str(tmp_path), Receipt("real", "12" * 32, (), draws=drawn))
+    assert receipt.read(str(tmp_path)).draws == drawn
+    assert receipt.parse(edited()).draws is None
+
+
+@pytest.mark.parametrize(("draws", "said"), [
+    (None, "needs"), ({"mode": "keyed"}, "needs"), ({"mode": "strict", "wrapped": {}, "outside": {}}, "needs"),
+    ({"mode": "keyed", "wrapped": {"a": True}, "outside": {}}, "needs"),
+    ({"mode": "keyed", "wrapped": {}, "outside": {}, "reasons": "x"}, "needs"),
+    ({"mode": "keyed", "wrapped": {}, "outside": {"a": 1}}, "lists what was not"),
+    ({"mode": "keyed", "wrapped": {}, "outside": {}, "reasons": ["x"]}, "lists what was not"),
+])
+def test_draws_that_contradict_themselves_are_refused(draws, said):
+    with pytest.raises(ReceiptError, match=said):
+        receipt.parse(edited(draws=draws))
+
+
 def test_no_receipt_is_none_and_a_folder_in_its_place_is_an_error(tmp_path):
     assert receipt.read(str(tmp_path)) is None
     (tmp_path / receipt.NAME).mkdir()

@@ -64,6 +64,12 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "loss 请拷贝训练日志（loss.jsonl、TensorBoard 目录、CSV 或 .log），weights 请运行 `migparity digest`，"
         "inputs、forward、step 请录制运行（*.record）",
     ),
+    "draws-unkeyed": (
+        "{side} {kind}: the recipe injects its noise, and this run drew random numbers outside ({why}): name the functions "
+        "with launch --draw, or declare noise = \"device\"",
+        "{side} {kind}：配方要求注入噪声，而此次运行仍有未注入的随机数（{why}）：请用 launch --draw 指定函数，或声明 "
+        "noise = \"device\"",
+    ),
     "evidence-file-gone": (
         "{side} {kind}: {file} is named but not there; fetch it again",
         "{side} {kind}：缺少已登记的文件 {file}；请重新获取",

@@ -1,0 +1,3 @@
+class Run:
+    def log(self, data, step=None, commit=None):
+        pass
