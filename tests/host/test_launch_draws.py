@@ -7,8 +7,8 @@ import sys
 
 import numpy as np
 import pytest
-from scipy import stats
 
+stats = pytest.importorskip("scipy.stats")
 torch = pytest.importorskip("torch")
 
 from torch.optim.optimizer import register_optimizer_step_post_hook  # noqa: E402
