@@ -20,6 +20,7 @@ from pytest_migparity.wire import receipt, record
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("tensorboard")
+pytestmark = pytest.mark.slow  # once, not again with workers
 
 HERE = Path(__file__).parent / "launched"
 ROOT = Path(__file__).parents[2]
