@@ -86,3 +86,20 @@ def files(document: dict[str, Any], place: str = "step0/rank0") -> dict[str, Any
     """A dump as the reader is given it."""
     raw = json.dumps(document).encode()
     return {f"{place}/dump.json": lambda: io.BytesIO(raw)}
+
+
+def pack(made: Model, x: Any) -> dict[str, str]:
+    """The members of a configuration pack, in the form in which `config_check` writes them."""
+    def numbers(tensor: Any) -> dict[str, float]:
+        return {key.lower(): value for key, value in entry(tensor).items() if key in ("Max", "Min", "Mean", "Norm")}
+
+    calls = {"torch.randn": [{"count": 1, "stack": ["a"]}, {"count": 2, "stack": ["b"]}],
+             "torch.manual_seed": [{"count": 1, "stack": ["c"]}]}
+    return {
+        "env": json.dumps({"HCCL_DETERMINISTIC": "true", "HOME": "/root"}), "pip": "torch=2.13.0+cpu\nnumpy=2.4.6\n",
+        "hyperparameters/hyperparameters_static.json": json.dumps({"lr": 0.001, "hidden-size": "64", "flags": [True]}),
+        "dataset/step0/rank0/dataset.json": json.dumps({"args": {"0": numbers(x)}, "kwargs": {}}),
+        "weights/step0/rank0/weight.json": json.dumps({name: numbers(parameter)
+                                                       for name, parameter in made.named_parameters()}),
+        "random/rank0.json": json.dumps(calls),
+    }

@@ -1,166 +1,229 @@
-"""Dumps of statistics, judged by our rules: L3 by what modules and operations gave, L1 by what is said of weights.
+"""Dumps of statistics, judged by our rules: L3 by what modules and operations gave, L1 and L4 by weights and gradients.
 
-Extremes, mean and norm are blind to any reordering and, mean apart, to signs. Outputs that agree in all four over a
-whole forward pass are evidence, because a permuted weight changes what comes after it; weights that do are none.
+Outputs that agree in extremes, mean and norm over a whole forward pass are evidence, because a permuted weight changes
+what comes after it. Weights and gradients that do are none: they can fail a level, never pass it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from collections.abc import Sequence
+from types import MappingProxyType
 
-from pytest_migparity.core.dumped import Dump, DumpedTensor
+from pytest_migparity.core.dumped import SCALARS, Dump
 from pytest_migparity.core.evidence import Evidence, Policy
 from pytest_migparity.core.levels import LEVELS
 from pytest_migparity.core.limits import Floors, Limits, limit_for
-from pytest_migparity.core.verdict import Check, Coverage, Divergence, Finding, Note, Scalar, note, settle
+from pytest_migparity.core.verdict import Check, Finding, Note, Outcome, note, settle
 
+from .dump_pairs import DumpPair, Key, Metrics, content, dump_pairs, key_of, unchanged_steps
 from .event_relation import EPSILON
-from .forward import GROWTH
-from .recorded import LISTED, listed, same_file
+from .recorded import LISTED, same_file
 
 _SAME_WEIGHT = 1e-5  # what printing and another order of a sum in float32 leave of a norm or a mean
 _SCALED = 1e-3
-
-_Key = tuple[int, int, str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    a: DumpedTensor
-    b: DumpedTensor
-    depth: int
-    fault: str
-    distance: float
-
-    @property
-    def where(self) -> str:
-        """Step, stage and name, and the rank where it is not the first."""
-        return f"{f'rank {self.a.rank} ' if self.a.rank else ''}step {self.a.step} {self.a.stage} {self.a.name}"
-
-    def note(self) -> Note:
-        """In what the two differ."""
-        params: dict[str, Scalar] = {"where": self.where, "distance": self.distance}
-        for side, tensor in (("baseline", self.a), ("candidate", self.b)):
-            params[side] = (f"{tensor.dtype} {list(tensor.shape)}" if self.fault == "shape" else
-                            f"{tensor.low:.6g} .. {tensor.high:.6g}, mean {tensor.mean:.6g}, norm {tensor.norm:.6g}")
-        return Note(f"dump-{self.fault or 'apart'}", params)
+_EVERY_OPERATION = ("L1", "mix")  # the levels of a dump that show what happens between two modules
 
 
 def judge_dumped_forward(baseline: Evidence[Dump], candidate: Evidence[Dump], *,
                          limits: Limits, floors: Floors, policy: Policy) -> Finding:
-    """L3: hold the outputs of two dumps against each other.
+    """L3: hold the outputs of two dumps against each other, at the steps that both began with the weights they loaded.
 
-    `error` is the largest of the relative differences of norm and extremes and of the difference of means over the root
-    mean square, in units of 1.03^depth * eps; equal checksums are equal tensors. FAIL too: another shape, NaN or Inf on
-    one side. INCONCLUSIVE: outputs that one side alone has, no statistics, nothing but zeros. A PASS says that it rests
-    on statistics.
+    `error` is the largest distance of the statistics in units of 1.03^depth * eps, `norm` the largest |ln| of a ratio
+    of norms, `cosine` the least cosine where a comparison gives one. FAIL too: another shape, NaN or Inf on one side,
+    another number passed to an operation. INCONCLUSIVE: outputs that one side alone has (unless the manifest says why),
+    inputs of the model that differ, no statistics, NaN on both sides, nothing but zeros. A PASS says that it rests on
+    statistics. Raises nothing on bad data.
     """
-    pairs, alone = _paired(baseline.runs[0].table, candidate.runs[0].table, ("output",), policy)
-    given, _ = _paired(baseline.runs[0].table, candidate.runs[0].table, ("input",), policy)
-    unsure = [item for side in (baseline, candidate) for item in (*side.problems, *side.runs[0].repairs)
-              if item.code != "dump-skipped"]
-    unsure += [*_open(pairs, alone), *same_file(baseline, candidate)]
-    spec = LEVELS["L3"].check("error")
-    measured = [pair for pair in pairs if not pair.fault]
-    values = [pair.distance / (GROWTH**pair.depth * _epsilon(pair, policy)) for pair in measured]
-    check = Check("error", max(values, default=math.nan), limit_for(spec, limits, floors), spec.unit,
-                  "" if measured else "forward-unmeasured")
-    assert check.limit is not None
-    wrong = [pair for pair in pairs if pair.fault in ("shape", "non-finite")]
-    bad = [pair for pair in pairs if pair in wrong or
-           (not pair.fault and not check.limit.holds(pair.distance / (GROWTH**pair.depth * _epsilon(pair, policy))))]
-    notes = [*unsure, note("dump-statistics", count=len(measured)), *(pair.note() for pair in bad[:LISTED])]
-    if given and given[0].fault in ("shape", "non-finite"):
-        notes.append(given[0].note())
-    return Finding(settle((check,), failed=bool(wrong), unsure=bool(unsure)), (check,), _coverage(pairs, alone),
-                   first_divergence=_divergence(bad[0]) if bad else None, notes=tuple(notes), mode=policy.mode)
+    return judge_outputs(baseline.runs[0].table, candidate.runs[0].table, _doubts(baseline, candidate, policy),
+                         limits=limits, floors=floors, policy=policy)
+
+
+def judge_outputs(ours: Dump, theirs: Dump, doubts: Sequence[Note], metrics: Metrics = MappingProxyType({}), *,
+                  limits: Limits, floors: Floors, policy: Policy) -> Finding:
+    """As `judge_dumped_forward`, of two tables. `doubts` keep it from passing; `metrics` as in `dump_pairs`."""
+    pairs = dump_pairs(ours, theirs, ("output",), policy, metrics)
+    unsure = [*doubts, *pairs.open()]
+    checks, beyond = checks_of(pairs.pairs, limits, floors, policy, level="L3")
+    walked = dump_pairs(ours, theirs, ("input", "output"), policy, metrics).pairs
+    bad = _first_apart(walked, beyond, ours, checks[0], policy)
+    wrong = [pair for pair, origin in bad if pair.wrong or origin == "inner"]
+    outcome = settle(checks, failed=bool(wrong), unsure=bool(unsure))
+    if bad and bad[0][1] == "given":
+        unsure.append(note("forward-inputs-differ", where=bad[0][0].where))
+        broken = any(pair.fault == "non-finite" for pair in pairs.pairs)
+        outcome = Outcome.FAIL if broken else Outcome.INCONCLUSIVE  # another input gives another output
+    elif bad and bad[0][1] == "inner":
+        unsure.append(note("dump-between", where=bad[0][0].where))
+    notes = [*unsure, *basis(pairs.pairs), *_later(ours, theirs), *(pair.note() for pair, _ in bad[:LISTED])]
+    return Finding(outcome, checks, pairs.coverage(), first_divergence=bad[0][0].divergence() if bad else None,
+                   notes=tuple(notes), mode=policy.mode)
 
 
 def judge_dumped_weights(baseline: Evidence[Dump], candidate: Evidence[Dump], *,
                          limits: Limits, floors: Floors, policy: Policy) -> Finding:
-    """L1: statistics of weights can fail, never pass: equal ones do not see a permutation."""
-    pairs, alone = _paired(baseline.runs[0].table, candidate.runs[0].table, ("weight",), policy)
-    unsure = [*baseline.problems, *candidate.problems, *_open(pairs, alone)]
-    bad = [pair for pair in pairs if pair.fault in ("shape", "non-finite") or
-           (not pair.fault and pair.distance > _SAME_WEIGHT)]
+    """L1: statistics of weights can fail, never pass: equal ones do not see a permutation. Equal checksums do."""
+    pairs = dump_pairs(baseline.runs[0].table, candidate.runs[0].table, ("weight",), policy)
+    unsure = [*_doubts(baseline, candidate, policy), *pairs.open()]
+    if policy.has_dataset:
+        unsure.append(note("identity-absent", what="data"))
+    bad = [pair for pair in pairs.pairs
+           if pair.wrong or (not pair.fault and pair.distance > _same_weight(pair, policy))]
+    cast = [pair for pair in pairs.pairs if _is_cast(pair, policy)]
+    if cast:
+        unsure.append(note("identity-cast-unproved", count=len(cast), dtype=policy.cast or ""))
     level = LEVELS["L1"]
+    counts = {"differing": len(bad), "unmatched": len(pairs.baseline_only) + len(pairs.candidate_only)}
     checks = tuple(Check(name, float(value), limit_for(level.check(name), limits, floors), level.check(name).unit)
-                   for name, value in (("differing", len(bad)), ("unmatched", sum(map(len, alone)))))
-    unsure.append(note("dump-weights-statistics", count=len(pairs)))
-    notes = [*unsure, *(_scaled(pair) or pair.note() for pair in bad[:LISTED])]
-    return Finding(settle(checks, unsure=True), checks, _coverage(pairs, alone),
-                   first_divergence=_divergence(bad[0]) if bad else None, notes=tuple(notes), mode=policy.mode)
+                   for name, value in counts.items()) if pairs.pairs else ()
+    unproved = sum(not pair.exact for pair in pairs.pairs)
+    if unproved:
+        unsure.append(note("dump-weights-statistics", count=unproved))
+    notes = [*unsure, *_by_checksum(pairs.pairs), *(_scaled(pair) or pair.note() for pair in bad[:LISTED])]
+    if len(bad) > LISTED:
+        notes.append(note("identity-more", what="weights", count=len(bad) - LISTED))
+    return Finding(settle(checks, unsure=bool(unsure)), checks, pairs.coverage(),
+                   first_divergence=bad[0].divergence() if bad else None, notes=tuple(notes), mode=policy.mode)
 
 
-def _paired(ours: Dump, theirs: Dump, stages: tuple[str, ...],
-            policy: Policy) -> tuple[list[_Pair], tuple[list[str], list[str]]]:
-    """Pairs in the baseline's order, and the names that one side alone has."""
-    one, other = _by_key(ours, stages, policy), _by_key(theirs, stages, policy)
-    depths: dict[tuple[int, int], int] = {}
-    pairs = []
-    for key, tensor in one.items():
-        depth = depths.get(key[:2], 0)
-        depths[key[:2]] = depth + 1
-        if key in other:
-            pairs.append(_compared(tensor, other[key], depth))
-    return pairs, ([key[3] for key in one if key not in other], [key[3] for key in other if key not in one])
+def judge_dumped_step(baseline: Evidence[Dump], candidate: Evidence[Dump], *,
+                      limits: Limits, floors: Floors, policy: Policy) -> Finding:
+    """L4: gradients of the first step can fail, never pass: a dump shows neither clipping, nor updates, nor the loss.
+
+    INCONCLUSIVE too where the inputs of the model already differ: that is L2's to fail.
+    """
+    ours, theirs = baseline.runs[0].table, candidate.runs[0].table
+    pairs = dump_pairs(ours, theirs, ("grad",), policy)
+    unsure = [*_doubts(baseline, candidate, policy), *pairs.open(),
+              note("dump-step-statistics", count=len(pairs.pairs))]
+    checks, beyond = checks_of(pairs.pairs, limits, floors, policy, level="L4")
+    bad = [pair for pair in pairs.pairs if pair.wrong or pair.key in beyond]
+    outcome = settle(checks, failed=any(pair.wrong for pair in bad), unsure=True)
+    inputs = _first_apart(dump_pairs(ours, theirs, ("input",), policy).pairs, frozenset(), ours, checks[0], policy)
+    if inputs and inputs[0][1] == "given":
+        unsure.append(note("forward-inputs-differ", where=inputs[0][0].where))
+        outcome = Outcome.INCONCLUSIVE
+    notes = [*unsure, *(pair.note() for pair in bad[:LISTED])]
+    return Finding(outcome, checks, pairs.coverage(), first_divergence=bad[0].divergence() if bad else None,
+                   notes=tuple(notes), mode=policy.mode)
 
 
-def _by_key(dump: Dump, stages: tuple[str, ...], policy: Policy) -> Mapping[_Key, DumpedTensor]:
-    return {(tensor.step, tensor.rank, tensor.stage, tensor.name): tensor for tensor in dump.tensors
-            if tensor.stage in stages and not any(fnmatchcase(tensor.name, pattern) for pattern in policy.skipped)}
+def checks_of(pairs: Sequence[DumpPair], limits: Limits, floors: Floors, policy: Policy, *,
+              level: str) -> tuple[tuple[Check, ...], frozenset[Key]]:
+    """The checks of L3 (error, norm, and cosine where known) or L4 (grad), and the keys of pairs that break one."""
+    measured = [pair for pair in pairs if not pair.fault]
+    known = [pair for pair in measured if not math.isnan(pair.cosine)]
+    error = "error" if level == "L3" else "grad"
+    values: dict[str, list[tuple[float, DumpPair]]] = {
+        error: [(pair.in_units(pair.distance, policy), pair) for pair in measured]}
+    if level == "L3":
+        values["norm"] = [(max(pair.stretch - 2 * pair.blur, 0.0), pair) for pair in measured]
+        values |= {"cosine": [(pair.cosine, pair) for pair in known]} if known else {}
+    blur = {error: max((pair.in_units(pair.blur, policy) for pair in measured), default=0.0)}
+    checks = []
+    beyond: set[Key] = set()
+    for name, found in values.items():
+        spec = LEVELS[level].check(name)
+        limit = limit_for(spec, limits, floors, blur.get(name, 0.0))
+        worst = (min if name == "cosine" else max)((value for value, _ in found), default=math.nan)
+        checks.append(Check(name, worst, limit, spec.unit, "" if found else "forward-unmeasured"))
+        beyond |= {pair.key for value, pair in found if not limit.holds(value)}
+    return tuple(checks), frozenset(beyond)
 
 
-def _compared(a: DumpedTensor, b: DumpedTensor, depth: int) -> _Pair:
-    if a.shape != b.shape:
-        return _Pair(a, b, depth, "shape", math.inf)
-    if a.checksum and a.checksum == b.checksum and a.dtype == b.dtype:
-        return _Pair(a, b, depth, "", 0.0)
-    sides = [(tensor.low, tensor.high, tensor.mean, tensor.norm) for tensor in (a, b)]
-    known = [any(not math.isnan(value) for value in side) for side in sides]
-    finite = [all(map(math.isfinite, side)) for side in sides]
-    if not all(known) and not any(finite):
-        return _Pair(a, b, depth, "unknown", math.nan)
-    if finite[0] != finite[1]:
-        return _Pair(a, b, depth, "non-finite", math.inf)
-    if not finite[0]:
-        return _Pair(a, b, depth, "broken", math.nan)
-    if a.norm == b.norm == 0:
-        return _Pair(a, b, depth, "vacuous", 0.0)
-    return _Pair(a, b, depth, "", _distance(a, b))
-
-
-def _distance(a: DumpedTensor, b: DumpedTensor) -> float:
-    """The largest of: norms, over the baseline's; extremes, over its largest; means, over its root mean square."""
-    largest = max(abs(a.low), abs(a.high), 1e-300)
-    mean_square = max(a.norm / math.sqrt(max(math.prod(a.shape), 1)), 1e-300)
-    return max(abs(b.norm - a.norm) / max(a.norm, 1e-300), abs(b.low - a.low) / largest, abs(b.high - a.high) / largest,
-               abs(b.mean - a.mean) / mean_square)
-
-
-def _epsilon(pair: _Pair, policy: Policy) -> float:
-    chosen = [EPSILON[name] for name in policy.precisions if name in EPSILON]
-    return max(chosen) if chosen else EPSILON.get(pair.a.dtype, EPSILON["float32"])
-
-
-def _open(pairs: list[_Pair], alone: tuple[list[str], list[str]]) -> list[Note]:
-    found = [note("record-one-sided", side=side, count=len(names), names=listed(names))
-             for side, names in zip(("baseline", "candidate"), alone, strict=True) if names]
-    for fault, code in (("unknown", "dump-unknown"), ("broken", "record-broken-alike")):
-        names = [pair.where for pair in pairs if pair.fault == fault]
-        if names:
-            found.append(note(code, names=listed(names)))
-    if not pairs:
-        found.append(note("forward-nothing"))
-    elif all(pair.fault == "vacuous" for pair in pairs):
-        found.append(note("forward-vacuous"))
+def basis(pairs: Sequence[DumpPair]) -> list[Note]:
+    """What the comparison rests on, where that is less than the tensors themselves."""
+    found = _by_checksum(pairs)
+    rest = sum(not pair.fault and not pair.exact and math.isnan(pair.cosine) for pair in pairs)
+    if rest:
+        found.append(note("dump-statistics", count=rest))
+    other = [pair for pair in pairs if pair.a.dtype != pair.b.dtype]
+    if other:
+        found.append(note("dump-dtypes", count=len(other), where=other[0].where, baseline=other[0].a.dtype,
+                          candidate=other[0].b.dtype))
     return found
 
 
-def _scaled(pair: _Pair) -> Note | None:
+def _by_checksum(pairs: Sequence[DumpPair]) -> list[Note]:
+    exact = sum(pair.exact for pair in pairs)
+    return [note("dump-checksums", count=exact)] if exact else []
+
+
+def _doubts(baseline: Evidence[Dump], candidate: Evidence[Dump], policy: Policy) -> list[Note]:
+    """Why two dumps are not two whole dumps of the same thing."""
+    found = [item for side in (baseline, candidate) for item in (*side.problems, *side.runs[0].repairs)
+             if item.code != "dump-skipped"]
+    for side in (baseline, candidate):
+        ranks = sorted({tensor.rank for tensor in side.runs[0].table.tensors})
+        if policy.world_size and ranks != list(range(policy.world_size)):
+            found.append(note("record-ranks", side=side.side, ranks=", ".join(map(str, ranks[:LISTED])),
+                              expected=policy.world_size, world=len(ranks)))
+    return [*found, *same_file(baseline, candidate)]
+
+
+def _later(ours: Dump, theirs: Dump) -> list[Note]:
+    """That later steps, which begin with updated weights, were not held against each other."""
+    steps = unchanged_steps(ours, theirs)
+    later = {tensor.step for dump in (ours, theirs) for tensor in dump.tensors if tensor.step >= steps.stop}
+    return [note("dump-later", step=steps.stop - 1, count=len(later))] if later and steps else []
+
+
+def _first_apart(pairs: Sequence[DumpPair], beyond: frozenset[Key], ours: Dump, error: Check,
+                 policy: Policy) -> list[tuple[DumpPair, str]]:
+    """The pairs that differ, in the order of execution, with the origin of those that are inputs.
+
+    Parameters are left out: L1 speaks of those, and the outputs they lead to are here.
+    """
+    origins = _origins(ours)
+    found = []
+    for pair in pairs:
+        origin = origins.get(pair.key, "")
+        parted = not pair.fault and bool(origin) and error.limit is not None and not error.limit.holds(
+            pair.in_units(pair.distance, policy))
+        if origin != "weight" and (pair.wrong or parted or pair.key in beyond):
+            found.append((pair, origin))
+    return found
+
+
+def _origins(dump: Dump) -> dict[Key, str]:
+    """Where each input of an operation or module comes from, as far as statistics tell one tensor from another.
+
+    `weight`: a parameter; `argument`: a Python number; `given`: handed to the model, as is every input of the first
+    module, and in a dump of every operation what no operation gave; `inner`: computed between two modules; empty: the
+    output of a module or operation before it, of which that one speaks.
+    """
+    weights = {content(tensor) for tensor in dump.tensors if tensor.stage == "weight"}
+    seen: dict[tuple[int, int], set[tuple[object, ...]]] = {}
+    begun: set[tuple[int, int]] = set()
+    found = {}
+    every = dump.level in _EVERY_OPERATION
+    for tensor in dump.tensors:
+        place, held = (tensor.step, tensor.rank), content(tensor)
+        known = seen.setdefault(place, set())
+        if tensor.stage == "output":
+            begun.add(place)
+        elif tensor.stage == "input":
+            new = held not in known
+            found[key_of(tensor)] = (
+                "argument" if tensor.dtype in SCALARS else
+                "weight" if held in weights or (every and new and tensor.trained) else
+                "given" if place not in begun or (every and new) else "inner" if new else "")
+        if tensor.stage in ("input", "output"):
+            known.add(held)
+    return found
+
+
+def _is_cast(pair: DumpPair, policy: Policy) -> bool:
+    """Is this weight one that the manifest declares to be rounded on one side?"""
+    return pair.a.dtype != pair.b.dtype and policy.cast in (pair.a.dtype, pair.b.dtype)
+
+
+def _same_weight(pair: DumpPair, policy: Policy) -> float:
+    """By how much the statistics of a weight may differ: by the rounding of a declared cast, else by printing alone."""
+    return EPSILON.get(policy.cast or "", _SAME_WEIGHT) if _is_cast(pair, policy) else _SAME_WEIGHT
+
+
+def _scaled(pair: DumpPair) -> Note | None:
     """All four statistics by one factor: the tensor was scaled."""
     a, b = pair.a, pair.b
     if pair.fault or not a.norm:
@@ -172,12 +235,3 @@ def _scaled(pair: _Pair) -> Note | None:
     return note("dump-scaled", where=pair.where, factor=f"{factor:.5f}")
 
 
-def _divergence(pair: _Pair) -> Divergence:
-    if pair.fault == "shape":
-        return Divergence("tensor", pair.where, f"{list(pair.a.shape)}", f"{list(pair.b.shape)}")
-    return Divergence("tensor", pair.where, pair.a.norm, pair.b.norm)
-
-
-def _coverage(pairs: list[_Pair], alone: tuple[list[str], list[str]]) -> Coverage:
-    return Coverage("tensors", sum(pair.fault not in ("vacuous", "unknown") for pair in pairs),
-                    len(pairs) + sum(map(len, alone)), len(alone[0]), len(alone[1]))

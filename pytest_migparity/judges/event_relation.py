@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pytest_migparity.wire.digest import TensorDigest
+from pytest_migparity.wire.digest import Stats, TensorDigest
 from pytest_migparity.wire.record import FINE_LANES, Event
 
 from .digest_relation import relation, sketched
 
 _FINE_FLOOR = 5e-8  # of the norm: what float32 trees round off the float32 lanes of one side (facts/tensors.md)
 _FINE_UNIT = _FINE_FLOOR * math.sqrt(12 / FINE_LANES)
+_SUM_ROUNDING = 2.0**-21  # of the norm: norms and sums are added up in float32, 16 elements at a time
 
 EPSILON = {"float64": 2.0**-50, "float32": 2.0**-21, "tf32": 2.0**-10, "hf32": 2.0**-10, "float16": 2.0**-10,
            "bfloat16": 2.0**-7, "float8_e4m3": 2.0**-3, "float8_e5m2": 2.0**-2}
@@ -29,8 +30,8 @@ class Apart:
     `relative` is the L2 distance over the baseline's norm, with 95 % between `low` and `high`; below `floor` nothing is
     resolved. `scale` brings the baseline nearest to the candidate; `orthogonal`: the cosine may be 0. `fault` is empty
     for numbers that can be held against a limit, `vacuous` where agreement proves nothing (all zero or empty on both
-    sides), else what is wrong outright: `shape`, `non-finite`, `zeroed`, `unmeasured`. `broken`: both sides hold the
-    same number of NaN and Inf.
+    sides), else what is wrong outright: `shape`, `non-finite`, `zeroed`, `permuted` (the same elements in another
+    order), `unmeasured`. `broken`: both sides hold the same number of NaN and Inf.
     """
 
     relative: float = 0.0
@@ -91,8 +92,40 @@ def _measured(a: Event, b: Event, broken: bool) -> Apart:
         found = relation(one, other)
     if found is None:
         return Apart(math.inf, 0.0, math.inf, math.inf, norm_ratio=ratio, fault="unmeasured", broken=broken)
-    return Apart(found.relative, found.low, found.high, found.floor, found.cosine, ratio, scale=found.scale,
-                 orthogonal=found.orthogonal, broken=broken)
+    least = _at_least(one, other, a.tensor.size) / one.l2
+    bound = (1 / ratio + ratio - least**2 / ratio) / 2
+    far = Apart(max(found.relative, least), max(found.low, least), max(found.high, least), found.floor,
+                min(found.cosine, max(bound, -1.0)), ratio, found.scale, found.orthogonal, broken=broken)
+    return replace(far, fault="permuted") if _permuted(a.tensor, b.tensor, far) else far
+
+
+def _at_least(one: Stats, other: Stats, size: int) -> float:
+    """What the L2 distance is at the least, by norms, sums (Cauchy and Schwarz) and extremes, less their rounding.
+
+    In a tensor of a few elements two that share a lane may cancel out in the sketch; in these they do not.
+    """
+    sums = _gap(one.total, other.total, 16) / math.sqrt(size)
+    gaps = (abs(one.l2 - other.l2), sums, _gap(one.low, other.low, 12), _gap(one.high, other.high, 12))
+    return max(max(gaps) - _SUM_ROUNDING * max(one.l2, other.l2), 0.0)
+
+
+def _gap(value: float, other: float, bits: int) -> float:
+    """How far two numbers that travel with so many bits are apart at the least."""
+    return abs(value - other) - (abs(value) + abs(other)) * 2.0**-bits
+
+
+def _permuted(one: TensorDigest, other: TensorDigest, far: Apart) -> bool:
+    """Are these the same elements in another order?
+
+    A short format has few values, and among many elements two may by rounding take each other's: there the distance
+    must be more than rounding as well.
+    """
+    a, b = one.stats, other.stats
+    if a is None or b is None or not math.isclose(a.l2, b.l2, rel_tol=1e-6) \
+            or (a.multiset, a.low, a.high, a.zeros) != (b.multiset, b.low, b.high, b.zeros):
+        return False
+    resolved = one.dtype in ("float32", "float64") and not one.narrow
+    return resolved or one.size <= FINE_LANES or far.relative > EPSILON["bfloat16"]
 
 
 def epsilon(declared: tuple[str, ...], a: Event) -> float:

@@ -8,21 +8,36 @@ implementations of one layer stack, eps being the machine epsilon of the declare
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 
 import numpy as np
 
 from pytest_migparity.core.evidence import Evidence, Policy
 from pytest_migparity.core.levels import LEVELS
-from pytest_migparity.core.limits import Floors, Limits, limit_for
+from pytest_migparity.core.limits import Floors, Limits
 from pytest_migparity.core.verdict import Check, Coverage, Finding, Note, Outcome, note, settle
 
 from .event_relation import epsilon
 from .inputs import STAGES as GIVEN
-from .recorded import LISTED, Pair, Pairs, Run, before_update, comparable, incomparable, listed, one_sided, pairs_of
+from .recorded import (
+    LISTED,
+    Pair,
+    Pairs,
+    Run,
+    comparable,
+    first_update,
+    held,
+    incomparable,
+    listed,
+    one_sided,
+    pairs_of,
+    resolved,
+)
 
 GROWTH = 1.03
 """What rounding may grow by from one module to the next."""
+_DEEPEST = 100  # modules; a recorder counts every call, and 1.03^500 would excuse anything
 
 
 def judge_forward(baseline: Evidence[Run], candidate: Evidence[Run], *,
@@ -30,23 +45,28 @@ def judge_forward(baseline: Evidence[Run], candidate: Evidence[Run], *,
     """Hold the outputs of two models' modules against each other, at the steps that both began unchanged.
 
     `error` is the largest distance in units of 1.03^depth * eps, `cosine` the least cosine, `norm` the largest |ln| of
-    a ratio of norms. FAIL: a check beyond its limit, an output of another shape, NaN or Inf or only zeros on one side.
-    INCONCLUSIVE: modules on one side only (unless the manifest says why), inputs that already differ, outputs that
-    prove nothing (all zero, NaN on both sides), nothing recorded. Raises nothing on bad data.
+    a ratio of norms. FAIL: a check beyond its limit, an output of another shape or order, NaN or Inf or only zeros on
+    one side. INCONCLUSIVE: modules on one side only (unless the manifest says why), inputs that already differ, outputs
+    that prove nothing (all zero, NaN on both sides), sides whose first update is not the same step, nothing recorded.
+    Raises nothing on bad data.
     """
     ours, theirs = baseline.runs[0].table, candidate.runs[0].table
-    first, last = before_update(ours, theirs)
-    pairs = pairs_of(ours, theirs, ("output",), policy.skipped).at(first, last)
+    updates = [first_update(run) for run in (ours, theirs)]
+    last = min((step for step in updates if step is not None), default=sys.maxsize)
+    pairs = pairs_of(ours, theirs, ("output",), policy.skipped).at(0, last)
     unsure = [*baseline.problems, *candidate.problems, *comparable(baseline, candidate, policy.world_size),
               *one_sided(pairs), *_vacuous(pairs)]
-    given = pairs_of(ours, theirs, GIVEN, policy.skipped).at(first, last)
-    parted = inputs_parted(given, policy)
+    if updates[0] != updates[1]:
+        unsure.append(note("forward-other-update", **{side: "none" if step is None else step for side, step in
+                                                      zip(("baseline", "candidate"), updates, strict=True)}))
+    parted = inputs_parted(pairs_of(ours, theirs, GIVEN, policy.skipped).at(0, last), policy)
     if parted:
         unsure.append(note("forward-inputs-differ", where=parted[0].where))
     compared = [pair for pair in pairs.pairs if pair.apart.fault != "vacuous"]
     wrong = broken_outright(compared)
     checks, beyond = checks_of(compared, limits, floors, policy, "L3")
-    bad = [pair for pair in compared if pair in wrong or pair in beyond]
+    marked = {id(pair) for pair in (*wrong, *beyond)}
+    bad = [pair for pair in compared if id(pair) in marked]
     outcome = settle(checks, failed=bool(wrong), unsure=bool(unsure))
     if outcome is Outcome.FAIL and (incomparable(unsure) or (parted and not one_sided_nan(pairs.pairs))):
         outcome = Outcome.INCONCLUSIVE  # another input gives another output: L2 says which
@@ -68,8 +88,8 @@ def inputs_parted(given: Pairs, policy: Policy) -> list[Pair]:
 
 
 def broken_outright(pairs: Sequence[Pair]) -> list[Pair]:
-    """Pairs with a difference that no limit speaks about: shape, NaN or Inf on one side, zeros on one side."""
-    return [pair for pair in pairs if pair.apart.fault in ("shape", "non-finite", "zeroed")]
+    """Pairs with a difference that no limit speaks about: shape, order, NaN or Inf or nothing but zeros on one side."""
+    return [pair for pair in pairs if pair.apart.fault in ("shape", "non-finite", "zeroed", "permuted")]
 
 
 def one_sided_nan(pairs: Sequence[Pair]) -> bool:
@@ -79,37 +99,25 @@ def one_sided_nan(pairs: Sequence[Pair]) -> bool:
 
 def in_units(pair: Pair, value: float, policy: Policy) -> float:
     """A relative distance in units of 1.03^depth * eps."""
-    return value / (GROWTH**pair.a.depth * epsilon(policy.precisions, pair.a))
+    return value / (GROWTH**min(pair.a.depth, _DEEPEST) * epsilon(policy.precisions, pair.a))
 
 
 def checks_of(pairs: Sequence[Pair], limits: Limits, floors: Floors, policy: Policy,
               level: str) -> tuple[tuple[Check, ...], list[Pair]]:
     """error, cosine and norm over all pairs, and the pairs that break one of them."""
-    measured = [pair for pair in pairs if not pair.apart.fault]
-    specs = [LEVELS[level].check(name) for name in ("error", "cosine", "norm")]
-    if not measured:
-        blocked = "forward-unmeasured"
-        return tuple(Check(spec.name, math.nan, limit_for(spec, limits, floors), spec.unit, blocked)
-                     for spec in specs), []
-    values = {"error": [in_units(pair, pair.apart.relative, policy) for pair in measured],
-              "cosine": [pair.apart.cosine for pair in measured],
-              "norm": [abs(math.log(pair.apart.norm_ratio)) for pair in measured]}
-    blurs = {"error": [in_units(pair, pair.apart.floor, policy) for pair in measured],
-             "cosine": [pair.apart.floor**2 / 2 for pair in measured], "norm": [0.0 for _ in measured]}
-    blind = [pair for pair in pairs if pair.apart.fault == "unmeasured"]
-    checks, bad = [], []
-    for spec in specs:
-        worst = int(np.argmax(values[spec.name]) if spec.name != "cosine" else np.argmin(values[spec.name]))
-        limit = limit_for(spec, limits, floors, _blur(spec.name, pairs=measured, blurs=blurs))
-        checks.append(Check(spec.name, values[spec.name][worst], limit, spec.unit,
-                            "forward-unmeasured" if blind else ""))
-        bad += [pair for pair, value in zip(measured, values[spec.name], strict=True) if not limit.holds(value)]
-    return tuple(checks), bad
+    measured = resolved(pairs)
+    rows = {"error": [(pair, in_units(pair, pair.apart.relative, policy), in_units(pair, pair.apart.floor, policy))
+                      for pair in measured],
+            "cosine": [(pair, pair.apart.cosine, pair.apart.floor**2 / 2) for pair in measured],
+            "norm": [(pair, abs(math.log(pair.apart.norm_ratio)), 0.0) for pair in measured]}
+    blocked = unmeasured(pairs) if measured else "forward-unmeasured"
+    found = [held(LEVELS[level].check(name), each, limits, floors, blocked=blocked) for name, each in rows.items()]
+    return tuple(check for check, _ in found), [pair for _, broken in found for pair in broken]
 
 
-def _blur(name: str, *, pairs: Sequence[Pair], blurs: dict[str, list[float]]) -> float:
-    """What the recordings cannot resolve, of the pairs that are not equal to the bit: those need no resolving."""
-    return max((blur for pair, blur in zip(pairs, blurs[name], strict=True) if not pair.apart.equal), default=0.0)
+def unmeasured(pairs: Sequence[Pair]) -> str:
+    """The reason that keeps a check from passing where something of its pairs could not be measured, else nothing."""
+    return "forward-unmeasured" if any(pair.apart.fault == "unmeasured" for pair in pairs) else ""
 
 
 def _vacuous(pairs: Pairs) -> list[Note]:

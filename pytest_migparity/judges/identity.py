@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pytest_migparity.core.evidence import Evidence, Policy
-from pytest_migparity.core.levels import LEVELS
+from pytest_migparity.core.levels import LEVELS, SIDES
 from pytest_migparity.core.limits import Floors, Limits, limit_for
 from pytest_migparity.core.verdict import Check, Coverage, Divergence, Finding, Note, Outcome, note, settle
 from pytest_migparity.wire.digest import Digest, TensorDigest
@@ -18,6 +19,8 @@ from .provenance import Expected, Witnesses, judge_provenance
 
 UNMATCHED = (Fault.MISSING, Fault.EXTRA)
 _LISTED = 8
+_ROUNDS = {"bfloat16": (2.0**-8, 0.0), "float16": (2.0**-11, 2.0**-25), "float32": (2.0**-24, 0.0)}
+"""The most that rounding to a dtype takes from an element: of its value, and beside that (float16 ends at 6e-8)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +37,9 @@ def judge_identity(baseline: Evidence[Identity], candidate: Evidence[Identity], 
 
     `differing` counts tensors that are not the same values on both sides, `unmatched` those that one side lacks; both
     limits are 0. A cast that the manifest declares passes where the wider side's digest of its own rounded copy is the
-    other side's tensor to the bit. INCONCLUSIVE: a declared cast without that proof, no weights, content hashes of two
-    kinds, data or loaded weights that one side alone handed in, no data although the recipe names a data set. Raises
-    nothing on bad data.
+    other side's tensor to the bit, and the two are no further apart than rounding brings them. INCONCLUSIVE: a declared
+    cast without that proof, no weights, content hashes of two kinds, data or loaded weights that one side alone handed
+    in, no data although the recipe names a data set. Raises nothing on bad data.
     """
     sides = (baseline, candidate)
     ours, theirs = (side.runs[0].table.digests for side in sides)
@@ -50,7 +53,8 @@ def judge_identity(baseline: Evidence[Identity], candidate: Evidence[Identity], 
     proofs = _proofs(ours, theirs, policy)
     bad = {what: [item for item in found.tensors if item.fault not in GOOD and not _declared(item, policy, proofs)]
            for what, found in matches.items()}
-    unproved = [item for item in bad.get("weights", ()) if item.fault is Fault.ROUNDED and policy.cast and not proofs]
+    unproved = [item for item in bad.get("weights", ())
+                if item.fault is Fault.ROUNDED and policy.cast and _wide_side(item, policy.cast) not in proofs]
     if unproved:
         bad["weights"] = [item for item in bad["weights"] if item not in unproved]
         unsure.append(note("identity-cast-unproved", count=len(unproved), dtype=policy.cast or ""))
@@ -103,22 +107,41 @@ def _loaded(side: str, digests: Mapping[str, Digest]) -> list[Note]:
                                                                                  key=natural))] if bad else []
 
 
-def _proofs(ours: Mapping[str, Digest], theirs: Mapping[str, Digest],
-            policy: Policy) -> list[Mapping[str, TensorDigest]]:
-    """The digests of copies rounded to the declared dtype, by tensor."""
-    found = [digests.get(f"weights.{policy.cast}") for digests in (ours, theirs)]
-    return [{tensor.name: tensor for tensor in digest.tensors} for digest in found if digest is not None]
+_Proofs = Mapping[str, Mapping[str, TensorDigest]]
 
 
-def _declared(item: TensorMatch, policy: Policy, proofs: Sequence[Mapping[str, TensorDigest]]) -> bool:
+def _proofs(ours: Mapping[str, Digest], theirs: Mapping[str, Digest], policy: Policy) -> _Proofs:
+    """The digests of a side's copies rounded to the declared dtype, by side and tensor."""
+    found = {side: digests.get(f"weights.{policy.cast}") for side, digests in zip(SIDES, (ours, theirs), strict=True)}
+    return {side: {tensor.name: tensor for tensor in digest.tensors} for side, digest in found.items() if digest}
+
+
+def _wide_side(item: TensorMatch, cast: str) -> str:
+    """The side that has still to be rounded; empty where both or neither is of that dtype."""
+    wide = [side for side, tensor in zip(SIDES, (item.baseline, item.candidate), strict=True)
+            if tensor is not None and tensor.dtype != cast]
+    return wide[0] if len(wide) == 1 else ""
+
+
+def _declared(item: TensorMatch, policy: Policy, proofs: _Proofs) -> bool:
     """Is this difference one that the manifest declares: a tied tensor that one side leaves out, or a proved cast?"""
     if item.fault is Fault.TIED:
         return policy.tied_left_out
-    for rounded in (proof[item.name] for proof in proofs if item.name in proof):
-        for side in (item.baseline, item.candidate):
-            if side is not None and (side.dtype, side.shape, side.hash) == (rounded.dtype, rounded.shape, rounded.hash):
-                return True
-    return False
+    wide = _wide_side(item, policy.cast) if policy.cast else ""
+    rounded = proofs.get(wide, {}).get(item.name)
+    other = item.candidate if wide == "baseline" else item.baseline
+    return rounded is not None and other is not None \
+        and (other.dtype, other.shape, other.hash) == (rounded.dtype, rounded.shape, rounded.hash) \
+        and _rounding_explains(item, rounded.dtype)
+
+
+def _rounding_explains(item: TensorMatch, dtype: str) -> bool:
+    """Is the difference no larger than rounding makes it? A proof of other weights, such as last week's, is none."""
+    far, wide = item.relation, item.baseline
+    if far is None or wide is None or wide.stats is None:
+        return True
+    unit, least = _ROUNDS[dtype]
+    return far.low <= max(unit + least * math.sqrt(wide.size) / wide.stats.l2, 2 * far.floor)
 
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
 from pytest_migparity.core.evidence import Evidence
-from pytest_migparity.core.verdict import Divergence, Note, Scalar, note
+from pytest_migparity.core.levels import CheckSpec, Direction
+from pytest_migparity.core.limits import Floors, Limits, limit_for
+from pytest_migparity.core.verdict import Check, Divergence, Note, Scalar, note
 from pytest_migparity.wire.record import Event, Facts, Recording
 
 from .event_relation import Apart, apart
@@ -40,7 +43,7 @@ class Pair:
         params: dict[str, Scalar] = {"where": self.where}
         for side, event in (("baseline", self.a), ("candidate", self.b)):
             tensor = event.tensor
-            if far.fault in ("shape", "unmeasured") or tensor.stats is None:
+            if far.fault in ("shape", "permuted", "unmeasured") or tensor.stats is None:
                 share = "" if event.valid == 1 else f", {event.valid:.1%} of it valid"
                 params[side] = f"{tensor.dtype} {list(tensor.shape)}{share}"
             elif far.fault == "non-finite":
@@ -82,7 +85,10 @@ class Pairs:
 
 def pairs_of(baseline: Run, candidate: Run, stages: Iterable[str],
              skipped: Mapping[str, str] | None = None) -> Pairs:
-    """Pair the events of `stages` by rank, step, stage and name; names that match a `skipped` pattern are left out."""
+    """Pair the events of `stages` by rank, step, stage and name; names that match a `skipped` pattern are left out.
+
+    In order of execution: what several ranks computed at one place of a step stands together.
+    """
     wanted = frozenset(stages)
     skip = tuple(skipped or ())
     ours, theirs = _events(baseline, wanted, skip), _events(candidate, wanted, skip)
@@ -96,9 +102,35 @@ _Key = tuple[int, int, str, str]
 
 
 def _events(run: Run, stages: frozenset[str], skip: tuple[str, ...]) -> dict[_Key, Event]:
-    return {(recording.rank, event.step, event.stage, event.name): event
-            for recording in run for event in recording.events
-            if event.stage in stages and not any(fnmatchcase(event.name, pattern) for pattern in skip)}
+    found = [(event.step, place, recording.rank, event)
+             for recording in run for place, event in enumerate(recording.events)
+             if event.stage in stages and not any(fnmatchcase(event.name, pattern) for pattern in skip)]
+    found.sort(key=lambda row: row[:3])
+    return {(rank, step, event.stage, event.name): event for step, _, rank, event in found}
+
+
+def resolved(pairs: Sequence[Pair]) -> list[Pair]:
+    """The pairs with numbers that can be held against a limit."""
+    return [pair for pair in pairs if pair.apart.fault in ("", "permuted")]
+
+
+def held(spec: CheckSpec, rows: Sequence[tuple[Pair, float, float]], limits: Limits, floors: Floors, *,
+         blocked: str = "") -> tuple[Check, list[Pair]]:
+    """Hold each pair's value against the limit, lifted by no more than what this pair leaves unresolved.
+
+    rows: (pair, value, what its recordings cannot resolve). Gives the check and the pairs that break it. The check
+    shows the worst of these; where there is none, one that was too coarse to say; else the worst of all. `blocked` says
+    that something could not be measured: it excuses nothing that breaks the limit.
+    """
+    each = [(pair, value, limit_for(spec, limits, floors, 0.0 if pair.apart.equal else blur))
+            for pair, value, blur in rows]
+    broken = [row for row in each if not row[2].holds(row[1])]
+    shown = broken or [row for row in each if row[2].blind] or each
+    if not shown:
+        return Check(spec.name, math.nan, limit_for(spec, limits, floors), spec.unit, blocked), []
+    worst = max if spec.direction is Direction.MAX else min
+    _, value, limit = worst(shown, key=lambda row: row[1])
+    return Check(spec.name, value, limit, spec.unit, "" if broken else blocked), [pair for pair, _, _ in broken]
 
 
 def facts_of(run: Run) -> dict[tuple[int, int], Facts]:
@@ -112,17 +144,16 @@ def first_step(run: Run) -> int | None:
     return min(steps, default=None)
 
 
-def before_update(baseline: Run, candidate: Run) -> tuple[int, int]:
-    """(first, last) of the steps that both sides began with the weights they loaded: until one of them has updated.
+def first_update(run: Run) -> int | None:
+    """The first step that ended with other weights, for all one knows; None for a recording of forward passes alone."""
+    steps = [event.step for recording in run for event in recording.events
+             if event.stage in ("grad", "grad-reduced", "grad-clipped", "update", "state")]
+    return min((*steps, *(step for (_, step), facts in facts_of(run).items() if _updates(facts))), default=None)
 
-    A recording of forward passes alone has no update, and all of its steps are such steps. (0, -1) where there is none.
-    """
-    firsts = [step for step in (first_step(baseline), first_step(candidate)) if step is not None]
-    updated = [event.step for run in (baseline, candidate) for recording in run for event in recording.events
-               if event.stage in ("grad", "grad-reduced", "grad-clipped", "update", "state")]
-    updated += [step for run in (baseline, candidate) for (_, step), facts in facts_of(run).items() if facts.moved]
-    steps = [event.step for run in (baseline, candidate) for recording in run for event in recording.events]
-    return (max(firsts), min(updated, default=max(steps))) if len(firsts) == 2 else (0, -1)
+
+def _updates(facts: Facts) -> bool:
+    optimizer = (facts.grad_norm, facts.clip_factor, facts.lr, facts.skipped)
+    return bool(facts.moved) or (facts.moved is None and any(number is not None for number in optimizer))
 
 
 def meta(run: Run, key: str) -> str:
@@ -138,7 +169,7 @@ def comparable(baseline: Evidence[Run], candidate: Evidence[Run], world_size: in
         if len(side.runs) > 1:
             problems.append(note("record-several-runs", side=side.side, runs=len(side.runs)))
         worlds = {recording.world_size for recording in run}
-        expected = world_size or max(worlds)
+        expected = world_size or max(worlds, default=1)
         there = sorted(recording.rank for recording in run)
         if worlds != {expected} or there != list(range(expected)):
             problems.append(note("record-ranks", side=side.side, ranks=", ".join(map(str, there)), expected=expected,
@@ -146,14 +177,19 @@ def comparable(baseline: Evidence[Run], candidate: Evidence[Run], world_size: in
         lost = [f"{name} ({why})" for recording in run for name, why in recording.unrecorded]
         if lost:
             problems.append(note("record-unrecorded", side=side.side, names=listed(lost)))
-    instruments = [meta(run, "instruments") for run in runs]
+    instruments = [_said(run, "instruments") for run in runs]
     if instruments[0] != instruments[1]:
-        problems.append(note("record-instrumented", baseline=instruments[0] or "none",
-                             candidate=instruments[1] or "none"))
+        problems.append(note("record-instrumented", baseline=instruments[0], candidate=instruments[1]))
     problems += same_file(baseline, candidate)
     if len({recording.algorithm for run in runs for recording in run}) > 1:
-        problems.append(note("record-two-hashes", baseline=runs[0][0].algorithm, candidate=runs[1][0].algorithm))
+        ours, theirs = (", ".join(sorted({recording.algorithm for recording in run})) for run in runs)
+        problems.append(note("record-two-hashes", baseline=ours, candidate=theirs))
     return problems
+
+
+def _said(run: Run, key: str) -> str:
+    """What the ranks say of themselves, each thing once."""
+    return ", ".join(sorted({dict(recording.meta).get(key) or "none" for recording in run}))
 
 
 def same_file(baseline: Evidence[Any], candidate: Evidence[Any]) -> list[Note]:

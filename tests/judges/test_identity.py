@@ -109,3 +109,40 @@ def test_a_declared_start_that_nobody_tells_of_is_open():
     finding = judged("L1", identity(WEIGHTS), identity(WEIGHTS), checkpoint="pi05_base")
     assert finding.outcome is INCONCLUSIVE
     assert codes(finding) == {"identity-start-unknown"}
+
+
+def rounded_to(dtype, arrays):
+    """The tensors rounded to a dtype, as their owner digests them."""
+    return digest([cast_of(of_array(name, array), dtype) for name, array in arrays.items()], algorithm="sha256")
+
+
+def test_a_side_cannot_prove_its_own_weights_with_themselves():
+    """The digest of a bfloat16 checkpoint is the digest of its copy in bfloat16: that says nothing of the baseline's."""
+    others = {name: normal(*array.shape, seed=70) for name, array in WEIGHTS.items()}
+    narrow = rounded_to("bfloat16", others)
+    finding = judged("L1", identity(WEIGHTS), Identity({"weights": narrow, "weights.bfloat16": narrow}), cast="bfloat16")
+    assert finding.outcome is FAIL
+    same = of_bfloat16()
+    same = Identity({**same.digests, "weights.bfloat16": same.digests["weights"]})
+    unproved = judged("L1", identity(WEIGHTS), same, cast="bfloat16")
+    assert unproved.outcome is INCONCLUSIVE
+    assert "identity-cast-unproved" in codes(unproved)
+
+
+@pytest.mark.parametrize("size", [0.02, 1.0])
+def test_a_proof_that_was_made_of_other_weights_is_none(size):
+    """The baseline went on training; the digest of its rounded copy is last week's, and so are the candidate's weights."""
+    older = {name: (array + size * normal(*array.shape, seed=71)).astype(np.float32) for name, array in WEIGHTS.items()}
+    narrow = rounded_to("bfloat16", older)
+    finding = judged("L1", Identity({**identity(WEIGHTS).digests, "weights.bfloat16": narrow}),
+                     Identity({"weights": narrow}), cast="bfloat16")
+    assert finding.outcome is FAIL
+    assert {check.name: check.value for check in finding.checks}["differing"] == 3
+
+
+def test_numbers_that_float16_cannot_hold_are_still_proved_by_their_rounded_copy():
+    """float16 ends at 6e-8: of weights around 1e-6 a rounded copy is a few per cent off."""
+    small = {"w": 1e-6 * normal(50, 30)}
+    rounded_copy = rounded_to("float16", small)
+    baseline = Identity({**identity(small).digests, "weights.float16": rounded_copy})
+    assert judged("L1", baseline, Identity({"weights": rounded_copy}), cast="float16").outcome is PASS

@@ -95,6 +95,11 @@ def test_a_fact_that_differs_fails_l4(changes):
     assert judged("L4", made(facts=changes), GOOD).outcome is FAIL
 
 
+def negated(one):
+    """The event as if nothing had been measured of it, and its content another."""
+    return one._replace(fine=(), tensor=one.tensor._replace(stats=None, narrow="", values="", hash="0" * 16))
+
+
 TAMPER = {
     "an event left out": lambda r, k: r._replace(events=r.events[:k] + r.events[k + 1:]),
     "an event renamed": lambda r, k: r._replace(events=(*r.events[:k], r.events[k]._replace(name="x"), *r.events[k + 1:])),
@@ -104,6 +109,11 @@ TAMPER = {
     "another share": lambda r, k: r._replace(events=(*r.events[:k], r.events[k]._replace(valid=0.5), *r.events[k + 1:])),
     "something unrecorded": lambda r, k: r._replace(unrecorded=(("x", "why"),)),
     "nothing": lambda r, k: r._replace(events=()),
+    "no numbers": lambda r, k: r._replace(facts=()),
+    "numbers of another step": lambda r, k: r._replace(facts=tuple(f._replace(step=f.step + 7) for f in r.facts)),
+    "half the weights": lambda r, k: r._replace(facts=tuple(f._replace(moved=288, parameters=288) for f in r.facts)),
+    "an event coarsened and changed": lambda r, k: r._replace(events=(*r.events[:k], negated(r.events[k]),
+                                                                      *r.events[k + 1:])),
     "other instruments": lambda r, k: r._replace(meta=(("instruments", "dump"),)),
 }
 
@@ -116,6 +126,31 @@ def test_what_was_left_out_or_relabelled_never_passes_everywhere(tamper, place, 
     pair = (other, GOOD) if swap else (GOOD, other)
     outcomes = {level: judged(level, *pair).outcome for level in LEVELS_JUDGED}
     assert set(outcomes.values()) - {PASS}, outcomes
+
+
+@settings(max_examples=60, deadline=None)
+@given(done=st.lists(st.tuples(st.sampled_from(sorted(TAMPER)), st.integers(0, 100)), min_size=1, max_size=4),
+       swap=st.booleans())
+def test_no_number_of_tamperings_makes_a_pass(done, swap):
+    other: Recording = GOOD
+    for tamper, place in done:
+        other = TAMPER[tamper](other, place % max(len(other.events), 1)) if other.events else other
+    outcomes = {level: judged(level, *((other, GOOD) if swap else (GOOD, other))).outcome for level in LEVELS_JUDGED}
+    assert set(outcomes.values()) - {PASS}, outcomes
+
+
+@settings(max_examples=150, deadline=None)
+@given(size=st.integers(1, 200), places=st.integers(1, 200), amount=st.floats(-3, 1), seed=st.integers(0, 2**32 - 1),
+       shared=st.booleans())
+def test_a_difference_of_any_reach_is_never_called_rounding(size, places, amount, seed, shared):
+    """A change of 1e-3 and more in one element or all of them; of float32, where 2e-6 of the norm is rounding."""
+    random = np.random.default_rng(seed)
+    array = random.standard_normal(size).astype(np.float32)
+    change = np.zeros(size)
+    where = random.choice(size, min(places, size), replace=False)
+    change[where] = 10**amount * (1 if shared else random.choice([-1, 1], where.size) * random.uniform(0.5, 1, where.size))
+    sides = (recording([event("output", "x", each)]) for each in (array, (array + change).astype(np.float32)))
+    assert judged("L3", *sides).outcome is FAIL
 
 
 def test_facts_that_one_side_does_not_state_are_open():
@@ -137,7 +172,7 @@ def test_one_file_for_both_sides_is_open_unless_rehearsed():
 
 @pytest.mark.parametrize("size", [1, 2, 5, 10])
 def test_small_tensors_are_measured_as_they_are(size):
-    """Up to 64 elements mostly lie in lanes of their own; a scalar's distance is exact."""
+    """Up to 64 elements mostly lie in lanes of their own; of up to 10 only two share one, and the first is alone."""
     array = normal(size, seed=2) + 3
     other = array.copy()
     other[0] *= 1.02
@@ -154,6 +189,12 @@ def test_two_ranks_where_one_is_missing_are_open():
     assert finding.outcome is INCONCLUSIVE
     assert "record-ranks" in codes(finding)
     assert judged("L3", ranks[:1], ranks[:1]).outcome is INCONCLUSIVE
+
+
+@pytest.mark.parametrize("level", LEVELS_JUDGED)
+def test_no_recording_at_all_is_open(level):
+    assert judged(level, (), ()).outcome is INCONCLUSIVE
+    assert judged(level, GOOD, ()).outcome is INCONCLUSIVE
 
 
 def test_a_fault_on_the_second_rank_is_found_there():

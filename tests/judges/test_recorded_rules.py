@@ -47,7 +47,8 @@ def step(given=(0, 1), clip=(1.0, 0.5), **state):
     events = [event("input", "x", normal(4, 4, seed=seed), step=number) for number, seed in enumerate(given)]
     events.insert(1, event("grad", "w", normal(8, 8, seed=5)))
     events += [event("state", name, array) for name, array in state.items()]
-    return recording(events, [Facts(number, loss=1.0, clip_factor=factor) for number, factor in enumerate(clip)])
+    return recording(events, [Facts(number, loss=1.0, clip_factor=factor, moved=64, parameters=64)
+                              for number, factor in enumerate(clip)])
 
 
 def test_facts_after_an_input_that_differs_are_not_held_against_anybody():
@@ -70,12 +71,10 @@ def noise(array):
 
 
 @pytest.mark.parametrize("change", [lambda x: x * 1.1, lambda x: -x, lambda x: x + 0.2, lambda x: np.roll(x, 1),
-                                    lambda x: apart(x, 1e-3), np.zeros_like])
+                                    lambda x: x[::-1], lambda x: apart(x, 1e-3), np.zeros_like])
 def test_noise_that_was_changed_fails(change):
     drawn = normal(64, 50)
-    outcome = judged("L2", noise(drawn), noise(change(drawn).astype(np.float32))).outcome
-    rolled = np.array_equal(np.sort(change(drawn), axis=None), np.sort(drawn, axis=None))
-    assert outcome is (INCONCLUSIVE if rolled and change(drawn)[0, 0] != -drawn[0, 0] else FAIL)
+    assert judged("L2", noise(drawn), noise(change(drawn).astype(np.float32))).outcome is FAIL
 
 
 @pytest.mark.parametrize("draw", [lambda random: random.standard_normal(4 * 50), lambda random: random.random(64),

@@ -120,9 +120,9 @@ def test_c83_other_token_ids_for_the_same_string_fail():
 
 
 def test_c85_fifteen_pixels_one_level_off_pass():
-    photo = draws(0).integers(60, 200, 307200).astype(np.uint8)
+    photo = draws(0).integers(60, 200, (1, 480, 640)).astype(np.uint8)
     other = photo.copy()
-    other[draws(1).choice(307200, 15, replace=False)] += 1
+    other.flat[draws(1).choice(307200, 15, replace=False)] += 1
     finding = judged("L2", recording([event("input", "photo", photo)]), recording([event("input", "photo", other)]))
     assert finding.outcome is PASS
     (check,) = finding.checks
@@ -282,10 +282,9 @@ def test_c08_skipped_steps_fail_whatever_the_losses_say():
 
 
 def test_c60_ranks_that_disagree_after_the_reduction_fail_without_another_side():
-    good = tuple(recording(gradients("grad-reduced", w=np.full((4, 4), 0.1942, np.float32)), [Facts(0, loss=1.0)],
-                           rank, 2) for rank in range(2))
-    bad = tuple(recording(gradients("grad-reduced", w=np.full((4, 4), value, np.float32)), [Facts(0, loss=1.0)],
-                          rank, 2) for rank, value in enumerate((0.2206, 0.2123)))
+    facts = [Facts(0, loss=1.0, moved=16, parameters=16)]
+    good, bad = (tuple(recording(gradients("grad-reduced", w=np.full((4, 4), value, np.float32)), facts, rank, 2)
+                       for rank, value in enumerate(values)) for values in ((0.1942, 0.1942), (0.2206, 0.2123)))
     finding = judged("L4", bad, bad)
     assert finding.outcome is FAIL
     assert codes(finding) == {"step-ranks-differ"}
@@ -302,7 +301,7 @@ def test_c63_weights_that_do_not_move_fail_though_the_gradients_agree():
 
 
 def test_c94_a_dump_on_one_side_is_not_compared_with_a_plain_run():
-    grads, facts = gradients(w=normal(16)), [Facts(0, loss=1.0, grad_norm=1.7)]
+    grads, facts = gradients(w=normal(16)), [Facts(0, loss=1.0, grad_norm=1.7, moved=16, parameters=16)]
     finding = judged("L4", recording(grads, facts), recording(grads, facts, instruments="msprobe dump, level L0"))
     assert finding.outcome is INCONCLUSIVE
     assert codes(finding) == {"record-instrumented"}

@@ -31,7 +31,7 @@ def test_a_real_dump_is_read_whole_and_in_order():
     dump, repairs = real("base")
     assert (dump.task, dump.level, repairs) == ("statistics", "L0", ())
     outputs = [tensor for tensor in dump.tensors if tensor.stage == "output"]
-    assert [tensor.name.removesuffix(".forward.0.output") for tensor in outputs] == [
+    assert [tensor.name.removesuffix(".forward.0.output.0") for tensor in outputs] == [
         *(f"Module.b.{block}.{part}" for block in range(4) for part in ("l1.Linear", "l2.Linear", "B")),
         "Module.out.Linear"]
     first = outputs[0]

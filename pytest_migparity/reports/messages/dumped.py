@@ -37,4 +37,36 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "one side is a dump of statistics and the other a recording: they were not compared",
         "一侧为统计量转储，另一侧为录制：未作比较",
     ),
+    "dump-argument": (
+        "{where}: the operation was given {baseline} in the baseline and {candidate} in the candidate",
+        "{where}：该算子的参数，基线为 {baseline}，候选为 {candidate}",
+    ),
+    "dump-between": (
+        "{where}: the first difference is in what goes into a module, while every output before it agrees: look at what "
+        "lies between, or at an input of the model that enters there",
+        "{where}：最先出现差异的是模块的输入，而此前的输出均一致：请检查两者之间的运算，或在此处进入的模型输入",
+    ),
+    "dump-checksums": (
+        "{count} tensors are equal by CRC-32 (32 bits, no proof against intent)",
+        "{count} 个张量的 CRC-32 相同（仅 32 位，不能防范有意篡改）",
+    ),
+    "dump-dtypes": (
+        "{count} tensors have another dtype, first {where}: {baseline}, {candidate}; they were held against each other by "
+        "their numbers",
+        "{count} 个张量的数据类型不同，首个为 {where}：{baseline}、{candidate}；已按数值比较",
+    ),
+    "dump-later": (
+        "{count} steps after step {step} begin with updated weights and were not compared",
+        "步骤 {step} 之后的 {count} 步以更新后的权重开始，未作比较",
+    ),
+    "dump-step-statistics": (
+        "statistics of {count} gradients can show that a step differs, never that it is the same: clipping, updates and "
+        "the loss are not in a dump; record it with migparity-host",
+        "{count} 个梯度的统计量只能说明该步不同，不能说明相同：转储中没有裁剪、更新与损失；请用 migparity-host 录制",
+    ),
+    "dump-comparison": (
+        "judged anew from the {rows} rows of a comparison table; its own results were not used. The table is taken at its "
+        "word for whose tensors it compared, and msprobe leaves out of it what only the bench run has",
+        "依据比对表的 {rows} 行重新判断，未采用其自带结论。其所比较的张量来源无从核实，且 msprobe 不列出仅标杆侧存在的项",
+    ),
 }

@@ -63,6 +63,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{where}：相对 L2 距离 {relative}（95 % 区间 {low} 至 {high}），余弦 {cosine}，最佳拟合为基线的 {scale} 倍，范数 {baseline} 与 {candidate}",
     ),
     "record-shape": ("{where}: {baseline} has become {candidate}", "{where}：{baseline} 变为 {candidate}"),
+    "record-permuted": (
+        "{where}: the same elements in another order ({baseline})",
+        "{where}：元素相同，顺序不同（{baseline}）",
+    ),
     "record-non-finite": (
         "{where}: NaN or Inf on one side: {baseline} in the baseline, {candidate} in the candidate",
         "{where}：仅一侧出现 NaN 或 Inf：基线 {baseline} 个，候选 {candidate} 个",
@@ -123,8 +127,30 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "the inputs already differ, at {where}: what follows from them is not told apart from what the code does; see L2",
         "输入已经不同（{where}）：无法区分输入所致与代码所致；见 L2",
     ),
+    "forward-other-update": (
+        "the first recorded step that updates the weights is {baseline} in the baseline and {candidate} in the candidate: "
+        "record the same steps of the same kind on both sides",
+        "首个更新权重的录制步：基线为 {baseline}，候选为 {candidate}：请两侧录制相同且同类的步",
+    ),
     "step-nothing": ("no gradient of the first step was recorded on both sides", "两侧没有共同录制首步的梯度"),
     "step-no-loss": ("no loss of step {step} was recorded on both sides", "两侧没有共同录制第 {step} 步的损失"),
+    "step-no-update": (
+        "no update that moved a weight was recorded on either side: where a warm-up starts from 0, record more steps",
+        "两侧均未录制到改变权重的更新：若预热从 0 开始，请多录制几步",
+    ),
+    "step-other-start": (
+        "the first recorded step is {baseline} in the baseline and {candidate} in the candidate: their weights are not the "
+        "same there",
+        "首个录制步：基线为 {baseline}，候选为 {candidate}：此处两侧权重并不相同",
+    ),
+    "step-facts-one-sided": (
+        "{count} steps have numbers on the {side} only, from step {step} on: they were not compared",
+        "有 {count} 步仅 {side} 侧有数值（自第 {step} 步起）：未作比较",
+    ),
+    "step-parameters": (
+        "step {step}: the baseline trains {baseline} elements, the candidate {candidate}",
+        "第 {step} 步：基线训练 {baseline} 个元素，候选训练 {candidate} 个",
+    ),
     "step-loss-vacuous": (
         "step {step}: losses {baseline} and {candidate} prove nothing",
         "第 {step} 步：损失 {baseline} 与 {candidate} 不能说明任何问题",
