@@ -63,7 +63,7 @@ def refine(baseline: Digest, candidate: Digest, *, cast: str = "") -> Refined:
     elif bad:
         measured = min(baseline.level, candidate.level) > 0
         notes += [item.note() for item in bad if item.fault is not Fault.UNMEASURED or measured][:_FEW]
-        casts = [item for item in bad if _is_cast(item)] if not cast else []
+        casts = [item for item in bad if _is_cast(item)]
         rest = [item for item in bad if item not in casts]
         asks = _proofs(casts, common) + (_zoom if measured else _statistics)(rest, cast, common)
     elif cast:

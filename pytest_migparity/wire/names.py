@@ -51,7 +51,7 @@ def _runs(names: Sequence[str]) -> List[Any]:
     for name, spans in groups.items():
         spans.sort()
         first, last, each = spans[0][0], spans[-1][1], spans[0][1] - spans[0][0]
-        if len(spans) > 1 and each > 0 and spans == _spans(first, last, each):
+        if each > 0 and spans == _spans(first, last, each):
             entries.append([name, [first, last, each]])
     return entries
 

@@ -9,6 +9,7 @@ from pytest_migparity.host.tensors import of_array
 from pytest_migparity.host.zoom import cast_of, rounded, zoomed
 from pytest_migparity.judges.digest_refine import refine
 from pytest_migparity.reports.messages import tell
+from pytest_migparity.wire.digest import Digest
 from pytest_migparity.wire.digest_text import from_text, to_text
 
 RNG = np.random.default_rng(77)
@@ -126,6 +127,33 @@ def test_a_nan_is_named_by_its_element():
     assert asked == ["--zoom w --level 1"]
     assert f"element {3 * 9 + 3} " in named[1]
     assert named[1].endswith("NaN in the candidate")
+
+
+def test_two_dtypes_are_looked_at_closely_in_the_shorter_one():
+    w = matrix(100, 90)
+    bits = rounded(w, "float32", "bfloat16")
+    bits[55, 5] = 0x4000  # 2.0, a hundred times the largest weight
+    named, asked, _ = dialogue(side(w=w), side(w=(bits, "bfloat16")), 1)
+    assert asked[0] == "--zoom w --level 0 --cast bfloat16"
+    assert named[0] == "1 of 64 parts differ"
+    assert "2 (0x4000) in the candidate" in named[1]
+
+
+def test_a_zero_whose_sign_flipped_is_found_though_nothing_measures_it():
+    good = np.zeros(70, np.float32)
+    bad = good.copy()
+    bad[65] = -0.0
+    named, asked, _ = dialogue(side(w=good), side(w=bad), 1)
+    assert asked == ["--zoom w --level 0", "--zoom w[64:70] --level 1"]
+    assert named[1] == "w: element 65 (in C order) is 0 or -0 in the baseline and 0 or -0 in the candidate"
+
+
+@pytest.mark.parametrize("leaves, level", [(64, "1"), (65, "0")])
+def test_the_leaves_of_a_large_tensor_travel_without_statistics(leaves, level):
+    (item,) = digest(side(w=matrix(8, 8)), level=1, algorithm="sha256").tensors
+    sides = [Digest(1, "sha256", (item._replace(shape=(leaves << 20,), hash=str(number) * 16,
+                                                stats=item.stats._replace(multiset=number)),)) for number in (1, 2)]
+    assert refine(*sides).asks[0].options[:4] == ("--zoom", "w", "--level", level)
 
 
 def test_few_tensors_are_asked_for_by_name_and_many_together():
