@@ -8,8 +8,10 @@ than digesting drawn tensors of fewer elements: each tensor is `--measured` thou
 really digested, and carries its own name and shape; the sketch lanes and norms of a larger one have as many bits.
 
 `level0`, `level1`: characters of the whole text. `cast`: what must travel to prove that every tensor is the other
-side's in bfloat16: level 0 of the rounded copy. `damaged`: what must travel after level 0 to name the fault of one
-tensor and the block that differs: level 1 of that tensor, its leaves, and the blocks of the leaf.
+side's in bfloat16: level 0 of the rounded copy. `damaged`: what each side must send after level 0 to name the fault of
+one tensor and the element that differs, as `migparity refine` asks for it: level 1 of that tensor, its leaves, the
+blocks of a leaf, the pieces of a block, the elements of a piece. `damaged_largest`: the same of the embedding, whose
+594 leaves travel without statistics (their hashes are drawn: 2.4 GB would show nothing else).
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ from typing import Any
 import numpy as np
 
 from pytest_migparity.host.digest import digest, digest_tensor
+from pytest_migparity.host.digest_numpy import LEAF
 from pytest_migparity.host.tensors import of_array
 from pytest_migparity.host.zoom import cast_of, parts_of
-from pytest_migparity.wire.digest import Digest
+from pytest_migparity.wire.digest import Digest, TensorDigest
 from pytest_migparity.wire.digest_text import to_text
 
 HIDDEN, MLP, KEYS, VOCABULARY, VISION = 4096, 12288, 1024, 151936, 1152
@@ -63,17 +66,35 @@ def digested(level: int, thousands: int, cast: str = "") -> Digest:
     return Digest(level, "sha256", tuple(sorted(items, key=lambda item: item.name)))
 
 
-def sizes(thousands: int) -> dict[str, Any]:
-    """Characters of each text."""
+def damaged() -> dict[str, int]:
+    """Characters of each answer, from the tensor to the elements that differ."""
     random = np.random.default_rng(1)
     whole = of_array(DAMAGED, (random.standard_normal((MLP, HIDDEN), np.float32) * np.float32(0.02)))
-    leaf = parts_of(whole)[20]
-    damaged = {"level1": digest([whole], algorithm="sha256"), "leaves": digest(parts_of(whole), algorithm="sha256"),
-               "blocks": digest(parts_of(leaf), algorithm="sha256", level=0)}
+    answers = {"level1": [whole], "leaves": parts_of(whole)}
+    answers["blocks"] = parts_of(answers["leaves"][20])
+    answers["pieces"] = parts_of(answers["blocks"][200])
+    answers["elements"] = parts_of(answers["pieces"][30])
+    return {name: len(to_text(digest(parts, algorithm="sha256", level=int(name not in ("blocks", "pieces")))))
+            for name, parts in answers.items()}
+
+
+def leaves_of_the_largest() -> Digest:
+    """Level 0 of the embedding's leaves, of drawn hashes."""
+    random, name, size = np.random.default_rng(2), "model.embed_tokens.weight", VOCABULARY * HIDDEN
+    spans = [(start, min(start + LEAF, size)) for start in range(0, size, LEAF)]
+    items = [TensorDigest(f"{name}[{first}:{last}]", "float32", (last - first,), random.bytes(8).hex())
+             for first, last in spans]
+    return Digest(0, "sha256", tuple(sorted(items, key=lambda item: item.name)))
+
+
+def sizes(thousands: int) -> dict[str, Any]:
+    """Characters of each text."""
+    answers, largest = damaged(), len(to_text(leaves_of_the_largest()))
     found = {"level0": len(to_text(digested(0, thousands))), "level1": len(to_text(digested(1, thousands))),
              "cast": len(to_text(digested(0, thousands, "bfloat16"))),
-             **{f"damaged_{name}": len(to_text(one)) for name, one in damaged.items()}}
-    found["damaged"] = sum(found[f"damaged_{name}"] for name in damaged)
+             **{f"damaged_{name}": size for name, size in answers.items()}}
+    found["damaged"] = sum(answers.values())
+    found["damaged_largest"] = found["damaged"] - answers["leaves"] + largest
     elements = sum(int(np.prod(shape)) for shape in shapes().values())
     return {**found, "tensors": len(shapes()), "elements": elements, "measured_thousands": thousands}
 

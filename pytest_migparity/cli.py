@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .core.errors import UserError, did_you_mean
 from .core.verdict import Outcome
+
+if TYPE_CHECKING:
+    from .wire.digest import Digest
 
 app = typer.Typer(name="migparity", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
                   help="Was accuracy lost in the migration, and where does the loss first show?")
@@ -164,7 +167,8 @@ def faults() -> None:
 
 @app.command()
 def digest(
-    path: Annotated[Path, typer.Argument(help="safetensors file, index or folder; npz, npy or PyTorch file")],
+    path: Annotated[Path, typer.Argument(help="safetensors file, index or folder; PyTorch file, DCP folder, npz, npy; "
+                                         "LeRobot data set, parquet, images, videos")],
     out: Annotated[Path, typer.Option(help="write the digest here; an existing file is kept")],
     level: Annotated[int, typer.Option(min=0, max=1, help="0: names and hashes; 1: also statistics and sketches")] = 1,
     hash: Annotated[str | None, typer.Option(help="content hash, xxh3_128 (default where xxhash is installed) or "
@@ -174,37 +178,64 @@ def digest(
     layout: Annotated[Path | None, typer.Option(help="map to the other side's names and layout")]
     = None,
     cast: Annotated[str | None, typer.Option(help="digest the tensors rounded to bfloat16, float16 or float32")] = None,
+    shard: Annotated[str | None, typer.Option(metavar="I/N", help="only this part of the tensors, I from 0 to N - 1; "
+                                              "migparity merge makes one digest of all parts")] = None,
 ) -> None:
     """Write what a few KB can say of a checkpoint's tensors, to be compared where the other side's digest is."""
-    from .host.digest import digest as digested
-    from .host.layout import apply_layout, read_layout
-    from .host.tensor_files import open_tensors
-    from .host.zoom import cast_of, zoomed
-    from .reports.messages import language, say
+    from .host.digest_run import Wanted, write_digest
     from .wire.digest import ALGORITHMS
-    from .wire.digest_text import to_text
 
     if hash is not None and hash not in ALGORITHMS:
         raise UserError(f"--hash {hash}: {did_you_mean(hash, ALGORITHMS)}")
-    if out.exists():
-        raise UserError(f"{out} exists; move it away or choose another --out")
     try:
-        tensors = open_tensors(str(path))
-        if layout is not None:
-            tensors = apply_layout(tensors, read_layout(str(layout)))
-        if zoom is not None:
-            tensors = zoomed(tensors, zoom)
-        if cast is not None:
-            tensors = [cast_of(tensor, cast) for tensor in tensors]
-        found = digested(tensors, level=level, algorithm=hash)
-        text = to_text(found)
-        out.write_text(text, "ascii")
+        done = write_digest(Wanted(str(path), str(out), level, hash, shard or "", str(layout or ""), zoom or "",
+                                   cast or ""))
     except (ValueError, OSError) as error:
         raise UserError(str(error)) from None
     except ImportError:
         raise UserError("--hash xxh3_128 needs the package xxhash: install it, or digest both with sha256") from None
+    _digest_written(out, done.digest, done.size)
+    for line in done.remarks():
+        typer.echo(f"  {line}")
+
+
+@app.command()
+def merge(
+    shards: Annotated[list[Path], typer.Argument(help="what migparity digest --shard wrote: one of each part")],
+    out: Annotated[Path, typer.Option(help="write the digest here; an existing file is kept")],
+) -> None:
+    """Make one digest of the digests of all shards of a checkpoint."""
+    from .host.digest_shards import write_merged
+
+    try:
+        found, size = write_merged([str(shard) for shard in shards], str(out))
+    except (ValueError, OSError) as error:
+        raise UserError(str(error)) from None
+    _digest_written(out, found, size)
+
+
+def _digest_written(out: Path, found: Digest, size: int) -> None:
+    from .reports.messages import language, say
+
     typer.echo(say("digest-written", language(), file=str(out), tensors=len(found.tensors), level=found.level,
-                   algorithm=found.algorithm, size=len(text)))
+                   algorithm=found.algorithm, size=size))
+
+
+@app.command()
+def hostfile(
+    out: Annotated[Path, typer.Option(help="write the file here; an existing one is kept")] = Path(
+        "migparity-host.pyz"),
+) -> None:
+    """Write the one file that a host needs to digest, launch and lock, with Python 3.9 or later."""
+    from .pack_host import pack_host
+
+    if out.exists():
+        raise UserError(f"{out} exists; move it away or choose another --out")
+    try:
+        out.write_bytes(pack_host())
+    except OSError as error:
+        raise UserError(f"{out}: {error.strerror}") from None
+    typer.echo(f"{out}: python3 {out.name} envlock|digest|merge|launch --help")
 
 
 @app.command()
@@ -258,6 +289,29 @@ def diffdigest(
         raise UserError(str(error)) from None
     notes = [*found.notes, *(item.note() for item in found.tensors)]
     typer.echo(digest_text(found.outcome, found.counts, notes, spoken))
+    raise typer.Exit(EXIT[found.outcome])
+
+
+@app.command()
+def refine(
+    baseline: Annotated[Path, typer.Argument(help="digest of the official run's tensors, or of parts of them")],
+    candidate: Annotated[Path, typer.Argument(help="digest of the migrated run's")],
+    cast: Annotated[str, typer.Option(help="both are digests of copies rounded to this dtype")] = "",
+    lang: Annotated[str | None, typer.Option(help="en or zh (default: from the locale)")] = None,
+) -> None:
+    """Say what two digests name, and which digests to make next so that what differs is named to the element."""
+    from .judges.digest_refine import refine as refined
+    from .reports.digest_text import refined_text
+    from .wire.digest import DigestError
+    from .wire.digest_text import read
+
+    spoken = _language(lang)
+    try:
+        found = refined(read(str(baseline)), read(str(candidate)), cast=cast)
+    except DigestError as error:
+        raise UserError(str(error)) from None
+    asks = [(ask.side, ask.options) for ask in found.asks]
+    typer.echo(refined_text(found.outcome, found.notes, asks, spoken))
     raise typer.Exit(EXIT[found.outcome])
 
 

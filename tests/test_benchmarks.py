@@ -140,14 +140,17 @@ def test_an_8b_models_digest_fits_its_comments():
     assert figures["level0"] <= 12_000
     assert figures["level1"] <= 64_000
     assert figures["cast"] <= 16_000
-    assert figures["damaged"] <= 16_000
+    assert max(figures["damaged"], figures["damaged_largest"]) <= 16_000
 
 
 @pytest.mark.slow
 def test_a_digests_intervals_hold_and_no_fault_is_misread():
-    """Of 1000 to 1900 intervals a share of .95 is within .93 to .97 by three standard deviations."""
+    """Of 880 to 1500 intervals a share of .95 is within .93 to .97 by three standard deviations; of 220 above .9."""
     figures = printed("digest_accuracy.py", "--trials", "4")
     assert figures["misread_list"] == []
-    assert figures["faults_made"] >= 240
-    assert 0.93 <= figures["coverage"]["16"]["every"] <= 0.97
-    assert 0.93 <= figures["coverage"]["64"]["every"] <= 0.98  # few elements in 64 lanes hardly meet: the interval is wide
+    assert figures["faults_made"] >= 19 * 4 * 6
+    coverage = figures["coverage"]
+    assert 0.93 <= coverage["16"]["resolved"] <= 0.97
+    assert 0.93 <= coverage["64"]["resolved"] <= 0.98  # few elements in 64 lanes hardly meet: the interval is wide
+    assert min(coverage["16"][size] for size in ("1e-07", "1e-06", "1e-05", "0.0001")) >= 0.95
+    assert min(min(groups.values()) for groups in coverage.values()) >= 0.9

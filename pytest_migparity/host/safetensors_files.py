@@ -5,12 +5,10 @@ import math
 import os
 from collections import Counter
 from functools import partial
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
-import numpy as np
-
-from .digest_numpy import Array, storage
-from .tensors import Tensor, leaves_of
+from .digest_numpy import storage
+from .tensors import Opened, Tensor, mapped
 
 MAX_HEADER = 1 << 24  # bytes: 100 000 tensors; what it unpacks to in memory is some thirty times as much
 _DTYPES = {"BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "U32": "uint32",
@@ -43,7 +41,7 @@ def read_safetensors(path: str) -> List[Tensor]:
             raise TensorFileError("%s: tensor %s begins at byte %d of the data, where %d was expected: tensors that "
                                   "overlap, or leave a hole" % (path, name, begin, at))
         at = end
-        leaves = partial(_leaves, path, 8 + length + begin, dtype, math.prod(shape))
+        leaves = partial(mapped, path, 8 + length + begin, storage(dtype), math.prod(shape))
         tensors.append(Tensor(name, dtype, shape, leaves))
     if at != held:
         raise TensorFileError("%s: its tensors take %d bytes, and %d follow the header: cut short, or grown"
@@ -97,15 +95,12 @@ def _entry(path: str, name: str, entry: Any) -> Tuple[str, int, int, str, Tuple[
     return name, begin, end, dtype, tuple(entry["shape"])
 
 
-def _leaves(path: str, start: int, dtype: str, count: int) -> Iterator[Array]:
-    if count:
-        kind = storage(dtype)
-        data = np.memmap(path, dtype=np.uint8, mode="r", offset=start, shape=(count * kind.itemsize,))
-        yield from leaves_of(data.view(kind), kind)
+def read_index(path: str, suffix: str = ".safetensors",
+               read: Callable[[str], List[Tensor]] = read_safetensors) -> Opened:
+    """The tensors of all shards that `*.safetensors.index.json` names: those, and no others.
 
-
-def read_index(path: str) -> List[Tensor]:
-    """The tensors of all shards that `*.safetensors.index.json` names: those, and no others."""
+    `suffix` and `read` are for shards of another format.
+    """
     if os.path.getsize(path) > MAX_HEADER:
         raise TensorFileError("%s is larger than %d bytes" % (path, MAX_HEADER))
     with open(path, "rb") as stream:
@@ -113,17 +108,19 @@ def read_index(path: str) -> List[Tensor]:
     named = index.get("weight_map")
     if not isinstance(named, dict) or not all(isinstance(shard, str) for shard in named.values()):
         raise TensorFileError("%s: \"weight_map\" is not a table of tensor and shard" % path)
-    tensors = []
+    tensors: List[Tensor] = []
+    files = [path]
     for shard in sorted(set(named.values())):
-        if os.path.basename(shard) != shard or not shard.endswith(".safetensors"):
-            raise TensorFileError("%s names the shard %.80r, expected a safetensors file beside it" % (path, shard))
+        if os.path.basename(shard) != shard or not shard.endswith(suffix):
+            raise TensorFileError("%s names the shard %.80r, expected a %s file beside it" % (path, shard, suffix))
         file = os.path.join(os.path.dirname(path), shard)
         if not os.path.isfile(file):
             raise TensorFileError("%s names the shard %s, which is not there" % (path, shard))
-        held = read_safetensors(file)
+        held = read(file)
         listed, found = {name for name, value in named.items() if value == shard}, {tensor.name for tensor in held}
         if listed != found:
             raise TensorFileError("%s: shard %s and the index differ in tensor %.80r, which only %s has" % (
                 path, shard, min(listed ^ found), "the index" if min(listed ^ found) in listed else "the shard"))
         tensors += held
-    return tensors
+        files.append(file)
+    return Opened(tensors, tuple(files))

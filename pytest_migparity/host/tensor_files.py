@@ -1,4 +1,4 @@
-"""Which file is it, and what tensors does it hold: npy, npz, safetensors, PyTorch, a folder or an index of shards.
+"""Which file is it, and what tensors does it hold: npy, npz, safetensors, PyTorch, parquet, media, a folder of these.
 
 Told by content, never by unpickling. Nothing but headers is read before a tensor's leaves are asked for.
 """
@@ -16,34 +16,52 @@ from typing import Any, BinaryIO, Iterator, List, Tuple
 import numpy as np
 from numpy.lib import format as npy
 
+from . import dcp_metadata
+from .dataset_files import is_media, read_bytes, read_dataset, read_parquet
+from .dcp_files import read_dcp
 from .digest_numpy import LEAF, Array
 from .pytorch_files import read_pytorch
 from .safetensors_files import TensorFileError, read_index, read_safetensors
-from .tensors import Tensor, leaves_of, of_array
+from .tensors import Opened, Tensor, leaves_of, mapped, of_array
 
 _DEFLATE = 1032  # no deflated byte becomes more than these
 
 
 def open_tensors(path: str) -> List[Tensor]:
-    """The tensors of a file, or of a folder with one checkpoint; TensorFileError names what is wrong with it."""
+    """The tensors of a file, or of a folder with one checkpoint or data set."""
+    return open_source(path).tensors
+
+
+def open_source(path: str) -> Opened:
+    """What a file holds, or a folder with one checkpoint or data set; TensorFileError names what is wrong with it."""
     try:
-        if os.path.isdir(path):
-            return _open_folder(path)
-        if path.endswith(".index.json"):
-            return read_index(path)
-        with open(path, "rb") as stream:
-            start = stream.read(9)
-        if start[:6] == npy.MAGIC_PREFIX:
-            return [_npy(path)]
-        if start[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
-            return read_pytorch(path) if _is_pytorch(path) else _npz(path)
-        if start[8:9] == b"{" or path.endswith(".safetensors"):
-            return read_safetensors(path)
+        found = _open_folder(path) if os.path.isdir(path) else _open_file(path)
     except OSError as error:
         raise TensorFileError("%s: %s" % (path, error.strerror or error)) from None
+    return found if found.files else found._replace(files=(path,))
+
+
+def _open_file(path: str) -> Opened:
+    if path.endswith(".bin.index.json"):
+        return read_index(path, ".bin", lambda shard: read_pytorch(shard).tensors)
+    if path.endswith(".index.json"):
+        return read_index(path)
+    with open(path, "rb") as stream:
+        start = stream.read(9)
+    if start[:6] == npy.MAGIC_PREFIX:
+        return Opened([_npy(path)])
+    if start[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
+        return read_pytorch(path) if _is_pytorch(path) else Opened(_npz(path))
+    if start[8:9] == b"{" or path.endswith(".safetensors"):
+        return Opened(read_safetensors(path))
     if start[:1] == b"\x80":
         return read_pytorch(path)
-    raise TensorFileError("%s begins with %r: neither npy, npz, safetensors nor PyTorch" % (path, start[:8]))
+    if start[:4] == b"PAR1":
+        return Opened(read_parquet([path], os.path.basename(path)))
+    if is_media(path):
+        return Opened([read_bytes(path, os.path.basename(path))])
+    raise TensorFileError("%s begins with %r: neither npy, npz, safetensors nor PyTorch, and no parquet, image or video"
+                          % (path, start[:8]))
 
 
 def _is_pytorch(path: str) -> bool:
@@ -55,16 +73,27 @@ def _is_pytorch(path: str) -> bool:
         raise TensorFileError("%s: %s" % (path, error)) from None
 
 
-def _open_folder(path: str) -> List[Tensor]:
+def _open_folder(path: str) -> Opened:
+    if os.path.exists(os.path.join(path, dcp_metadata.NAME)):
+        return read_dcp(path)
+    if os.path.exists(os.path.join(path, "meta", "info.json")):
+        return read_dataset(path)
     names = sorted(os.listdir(path))
     indices = [name for name in names if name.endswith(".safetensors.index.json")]
     files = [name for name in names if name.endswith(".safetensors")]
     if len(indices) == 1:
-        return read_index(os.path.join(path, indices[0]))
-    if indices or len(files) != 1:
-        raise TensorFileError("%s holds %d safetensors files and %d indices: name the one that is meant"
-                              % (path, len(files), len(indices)))
-    return read_safetensors(os.path.join(path, files[0]))
+        return open_source(os.path.join(path, indices[0]))
+    if len(files) == 1 and not indices:
+        return open_source(os.path.join(path, files[0]))
+    for name in ("pytorch_model.bin.index.json", "pytorch_model.bin"):
+        if name in names and not files and not indices:
+            return open_source(os.path.join(path, name))
+    if not files and not indices and names and all(is_media(name) for name in names):
+        return Opened([read_bytes(os.path.join(path, name), name) for name in names],
+                      tuple(os.path.join(path, name) for name in names))
+    raise TensorFileError("%s holds %d safetensors files and %d indices, and is no checkpoint of "
+                          "torch.distributed.checkpoint, LeRobot data set or folder of images and videos alone: name "
+                          "the file that is meant" % (path, len(files), len(indices)))
 
 
 def _npy(path: str) -> Tensor:
@@ -78,7 +107,9 @@ def _npy(path: str) -> Tensor:
 
 
 def _mapped(source: Any, start: int, dtype: Any, shape: Tuple[int, ...], order: Any) -> Iterator[Array]:
-    if math.prod(shape):
+    if order == "C":
+        yield from mapped(source, start, dtype, math.prod(shape))
+    elif math.prod(shape):
         array = np.memmap(source, dtype=dtype, mode="r", offset=start, shape=shape, order=order)
         yield from leaves_of(array, dtype.newbyteorder("<"))
 

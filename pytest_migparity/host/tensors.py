@@ -1,11 +1,13 @@
 """A tensor to digest, whatever it comes from: its name, dtype, shape, and its elements leaf by leaf."""
 
 import math
-from typing import Any, Callable, Iterator, NamedTuple, Tuple
+from typing import Any, Callable, Iterable, Iterator, List, NamedTuple, Tuple
 
 import numpy as np
 
 from .digest_numpy import LEAF, Array, storage
+
+_WINDOW = 8 * LEAF  # elements mapped at a time: what is read stays in a process's memory only until it is unmapped
 
 
 class Tensor(NamedTuple):
@@ -41,3 +43,35 @@ def leaves_of(array: Array, kind: Any) -> Iterator[Array]:
         part = flat[start:start + LEAF]
         part = part.view(np.uint8) if part.dtype == np.bool_ else part.astype(kind, copy=False)
         yield np.require(part, requirements=["C", "A"])
+
+
+def mapped(path: str, start: int, kind: Any, count: int) -> Iterator[Array]:
+    """The leaves of `count` elements of a numpy type from byte `start` of a file on, mapped window by window."""
+    for first in range(0, count, _WINDOW):
+        size = min(_WINDOW, count - first)
+        data = np.memmap(path, dtype=np.uint8, mode="r", offset=start + first * kind.itemsize,
+                         shape=(size * kind.itemsize,))
+        yield from leaves_of(data.view(kind), kind.newbyteorder("<"))
+
+
+def regrouped(parts: Iterable[Array]) -> Iterator[Array]:
+    """Flat arrays of any lengths as leaves: 2^20 elements each, and a shorter last one."""
+    held: List[Array] = []
+    missing = LEAF
+    for part in parts:
+        while part.size >= missing:
+            yield np.concatenate([*held, part[:missing]]) if held else part[:missing]
+            held, part, missing = [], part[missing:], LEAF
+        if part.size:
+            held.append(part)
+            missing -= part.size
+    if held:
+        yield np.concatenate(held)
+
+
+class Opened(NamedTuple):
+    """What a source holds: its tensors, the files they are in, and the names of what is no tensor (a step counter)."""
+
+    tensors: List[Tensor]
+    files: Tuple[str, ...] = ()
+    left_out: Tuple[str, ...] = ()

@@ -1,11 +1,11 @@
 """Torch tensors as tensors to digest, from any device and of any strides. Importing this module imports torch."""
 
-from typing import Any, Dict, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List
 
 import torch
 
 from .digest_numpy import LEAF, Array, storage
-from .tensors import Tensor
+from .tensors import Opened, Tensor
 
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _NAMES: Dict[Any, str] = {
@@ -18,8 +18,12 @@ _NAMES.update({getattr(torch, name): name for name in ("uint16", "uint32", "uint
 def of_torch(name: str, tensor: Any) -> Tensor:
     """A torch tensor; its leaves come to the host one at a time. ValueError for a dtype or layout not digested.
 
-    Sparse and quantised tensors are not; a tensor without storage (`meta` device) is not either.
+    Sparse and quantised tensors are not; a tensor without storage (`meta` device) is not either, nor one of which this
+    rank holds a part (DTensor).
     """
+    if hasattr(tensor, "full_tensor"):
+        raise ValueError("%s: this rank holds only a part of it; digest its full_tensor(), or the saved checkpoint"
+                         % name)
     dtype = _NAMES.get(tensor.dtype)
     if dtype is None or tensor.layout is not torch.strided or tensor.is_quantized or tensor.device.type == "meta":
         raise ValueError("%s: %s, %s on %s is not a tensor that is digested"
@@ -49,19 +53,27 @@ def _gathered(tensor: Any, start: int, end: int) -> Any:
     return tensor[tuple(reversed(index))]
 
 
-def of_state(state: Any, prefix: str = "") -> List[Tensor]:
-    """The tensors of a state dict, nested dicts and lists included, under dotted names; tied ones under each name."""
-    found: List[Tensor] = []
+def of_state(state: Any, prefix: str = "", make: Callable[[str, Any], Tensor] = of_torch) -> Opened:
+    """The tensors of a state dict, nested dicts and lists included, under dotted names; tied ones under each name.
+
+    What is no tensor, such as a step counter, is named as left out. `make` is given name and torch tensor.
+    """
+    found = Opened([])
+    left_out: List[str] = []
     items = state.items() if isinstance(state, dict) else enumerate(state)
     for key, value in items:
         name = "%s%s" % (prefix, key)
         if isinstance(value, torch.Tensor):
-            found.append(of_torch(name, value))
+            found.tensors.append(make(name, value))
         elif isinstance(value, (dict, list, tuple)):
-            found += of_state(value, name + ".")
-    return found
+            inner = of_state(value, name + ".", make)
+            found.tensors.extend(inner.tensors)
+            left_out += inner.left_out
+        else:
+            left_out.append(name)
+    return found._replace(left_out=tuple(left_out))
 
 
 def of_module(module: Any) -> List[Tensor]:
     """Parameters and persistent buffers of a torch module, as its state dict names them."""
-    return of_state(module.state_dict())
+    return of_state(module.state_dict()).tensors

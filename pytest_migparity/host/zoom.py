@@ -1,28 +1,28 @@
 """A closer look at one tensor: its parts as tensors of their own, and its copy rounded to another dtype.
 
-Two digests that differ in a tensor are compared again on digests of its parts, first the leaves of 2^20 elements, then
-the blocks of 4096 of the leaf that differs. A cast is proved, not read off statistics: the side with the wider dtype
-digests its own rounded copy, which must be the other side's tensor to the bit.
+Two digests that differ in a tensor are compared again on digests of its parts: the leaves of 2^20 elements, the blocks
+of 4096 of the leaf that differs, the pieces of 64 of that block, and the elements of the piece. A cast is proved, not
+read off statistics: the side with the wider dtype digests its own rounded copy, which must be the other side's tensor
+to the bit.
 """
 
-import re
 from typing import Iterator, List
 
 import numpy as np
 
+from ..wire.names import part_of
 from .digest_numpy import LEAF, Array, storage, widened
 from .tensors import Tensor
 
 BLOCK = 4096
-_PART = re.compile(r"(.*)\[(\d+):(\d+)\]")
+PIECE = 64
 _CASTS = ("bfloat16", "float16", "float32")
 
 
 def parts_of(tensor: Tensor) -> List[Tensor]:
-    """Its leaves, or the blocks of one leaf; named `tensor[first:last]` by the elements, in C order, that they hold."""
-    found = _PART.fullmatch(tensor.name)
-    name, offset = (found[1], int(found[2])) if found else (tensor.name, 0)
-    size = LEAF if tensor.size > LEAF else BLOCK
+    """Its leaves, or the blocks, pieces or elements of a part; named `tensor[first:last]`, in C order."""
+    name, offset, _ = part_of(tensor.name) or (tensor.name, 0, 0)
+    size = next((size for size in (LEAF, BLOCK, PIECE) if size < tensor.size), 1)
     parts = []
     for start in range(0, tensor.size, size):
         end = min(start + size, tensor.size)
@@ -32,15 +32,26 @@ def parts_of(tensor: Tensor) -> List[Tensor]:
 
 
 def zoomed(tensors: List[Tensor], name: str) -> List[Tensor]:
-    """The parts of the tensor `name`, or of a part of one; ValueError where there is none of that name."""
-    found = next((tensor for tensor in tensors if tensor.name == name), None)
-    part = _PART.fullmatch(name)
-    if found is None and part:
-        whole = next((tensor for tensor in tensors if tensor.name == part[1]), None)
-        found = next((item for item in parts_of(whole) if item.name == name), None) if whole else None
-    if found is None:
+    """The parts of the tensor `name`, or of a part of one; of `name[:]` the tensor alone, as one part.
+
+    ValueError where there is none of that name.
+    """
+    held = {tensor.name: tensor for tensor in tensors}
+    if name in held:
+        return parts_of(held[name])
+    if name.endswith("[:]") and name[:-3] in held:
+        alone = held[name[:-3]]
+        return [alone._replace(name="%s[0:%d]" % (alone.name, alone.size))]
+    found = part_of(name)
+    if found is None or found[0] not in held:
         raise ValueError("there is no tensor or part %.200r" % name)
-    return parts_of(found)
+    whole, (_, first, last) = held[found[0]], found
+    if (first, last) == (0, whole.size):
+        return parts_of(whole)
+    if not first < last <= whole.size or first // LEAF != (last - 1) // LEAF:
+        raise ValueError("%.200r is no part: expected elements of one leaf of %d, of the %d there are"
+                         % (name, LEAF, whole.size))
+    return parts_of(Tensor(name, whole.dtype, (last - first,), _Slice(whole, first, last)))
 
 
 class _Slice:

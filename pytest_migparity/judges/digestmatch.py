@@ -58,9 +58,12 @@ class Match:
 def match(baseline: Digest, candidate: Digest) -> Match:
     """Compare two digests. PASS where every tensor is equal or value-equal, FAIL where one is not.
 
-    INCONCLUSIVE where the content hashes are of two kinds, or a side holds no tensor. Numbers need level 1 on both
-    sides; with less a tensor of different content is `unmeasured`.
+    INCONCLUSIVE where a side is a shard, the content hashes are of two kinds, or a side holds no tensor. Numbers need
+    level 1 on both sides; with less a tensor of different content is `unmeasured`.
     """
+    if baseline.part or candidate.part:
+        return Match(Outcome.INCONCLUSIVE, notes=(note("digest-part", baseline=baseline.part or "-",
+                                                       candidate=candidate.part or "-"),))
     if baseline.algorithm != candidate.algorithm:
         return Match(Outcome.INCONCLUSIVE, notes=(note("digest-two-hashes", baseline=baseline.algorithm,
                                                        candidate=candidate.algorithm),))

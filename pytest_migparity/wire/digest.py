@@ -19,6 +19,7 @@ ITEMSIZE = {"bool": 1, "uint8": 1, "int8": 1, "uint16": 2, "int16": 2, "uint32":
             "bfloat16": 2, "float16": 2, "float32": 4, "float64": 8, "float8_e4m3": 1, "float8_e5m2": 1,
             "float8_e8m0": 1, "complex64": 8}  # the types whose elements are whole bytes
 _HASH = re.compile("[0-9a-f]{16}")
+_PART = re.compile("(0|[1-9][0-9]{0,5})/([1-9][0-9]{0,5}) of [0-9a-f]{16}")
 FLOATS = ("l2", "total", "low", "high")
 
 
@@ -68,11 +69,16 @@ class TensorDigest(NamedTuple):
 
 
 class Digest(NamedTuple):
-    """The tensors of one checkpoint in order of their names; `algorithm` is the content hash's."""
+    """The tensors of one checkpoint in order of their names; `algorithm` is the content hash's.
+
+    `part` is empty for a whole checkpoint. A shard's is `i/n of FINGERPRINT`, i from 0, the fingerprint that of all
+    tensors of the checkpoint: shards say nothing until all n of one fingerprint are merged.
+    """
 
     level: int
     algorithm: str
     tensors: Tuple[TensorDigest, ...]
+    part: str = ""
 
 
 def step(l2: float, lanes: int = LANES) -> float:
@@ -111,6 +117,9 @@ def check(digest: Digest) -> None:
     """The rules of a digest, about to be written or just read; DigestError names the tensor that breaks one."""
     if digest.algorithm not in ALGORITHMS:
         raise DigestError("the content hash is %.40r, expected one of %s" % (digest.algorithm, ", ".join(ALGORITHMS)))
+    part = _PART.fullmatch(digest.part) if isinstance(digest.part, str) else None
+    if digest.part and not (part and int(part[1]) < int(part[2])):
+        raise DigestError("its part is %.40r, expected such as '0/4 of' and 16 hex digits" % (digest.part,))
     before = ""
     for item in digest.tensors:
         name = item.name

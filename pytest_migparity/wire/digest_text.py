@@ -9,11 +9,11 @@ from .names import fold, unfold
 from .packed import MAX_TEXT, pack, unpack
 
 
-def read(path: str) -> Digest:
-    """The digest in a file; DigestError names the file."""
+def read(path: str, *, part: bool = False) -> Digest:
+    """The digest in a file, with `part` a shard of one; DigestError names the file."""
     try:
         with open(path, "rb") as stream:
-            return from_text(stream.read(MAX_TEXT + 1).decode("ascii", "replace"))
+            return from_text(stream.read(MAX_TEXT + 1).decode("ascii", "replace"), part=part)
     except OSError as error:
         raise DigestError("%s: %s" % (path, error.strerror)) from None
     except DigestError as error:
@@ -33,6 +33,8 @@ def to_table(digest: Digest) -> bytes:
     place = {kind: index for index, kind in enumerate(kinds)}
     head = {"level": digest.level, "hash": digest.algorithm, "names": fold([item.name for item in tensors]),
             "kinds": kinds, "kind": [place[item.dtype, item.shape] for item in tensors]}  # type: Dict[str, Any]
+    if digest.part:
+        head["part"] = digest.part
     columns = [b"".join(bytes.fromhex(item.hash) for item in tensors)]
     if digest.level:
         measured = [item.stats for item in tensors if item.stats is not None]
@@ -72,9 +74,15 @@ def _rows(planes: bytes, width: int) -> bytes:
     return bytes(planes[plane * size + row] for row in range(size) for plane in range(width))
 
 
-def from_text(text: str) -> Digest:
-    """Read a digest. DigestError for other versions, a mangled or cut text, and tables that contradict themselves."""
-    return from_table(unpack(SCHEMA, text, DigestError))
+def from_text(text: str, *, part: bool = False) -> Digest:
+    """Read a digest. DigestError for other versions, a mangled or cut text, and tables that contradict themselves.
+
+    A shard is refused unless it is asked for with `part`: nothing may take it for the whole.
+    """
+    found = from_table(unpack(SCHEMA, text, DigestError))
+    if found.part and not part:
+        raise DigestError("it is only shard %s: `migparity merge` all of them" % found.part.partition(" ")[0])
+    return found
 
 
 def from_table(table: bytes) -> Digest:
@@ -116,7 +124,7 @@ def _from_table(table: bytes) -> Digest:
             items[index] = items[index]._replace(stats=stats)
     if columns.left:
         raise DigestError("its table is longer than %d tensors need, by %d bytes" % (len(items), columns.left))
-    return Digest(head["level"], head.get("hash", ""), tuple(items))
+    return Digest(head["level"], head.get("hash", ""), tuple(items), head.get("part", ""))
 
 
 class _Columns:

@@ -1,5 +1,6 @@
 """PyTorch files are read weights-only: the tensors that torch itself gives, and never what a pickle would run."""
 
+import json
 import os
 import pickle
 import zipfile
@@ -123,3 +124,37 @@ def test_a_file_without_tensors_says_so(tmp_path):
 def test_a_sparse_tensor_is_refused_by_name():
     with pytest.raises(ValueError, match=r"s: torch\.float32, torch\.sparse_coo on cpu"):
         of_torch("s", torch.eye(3).to_sparse())
+
+
+def test_a_shard_of_a_rank_is_refused_by_name():
+    class OfARank(torch.Tensor):
+        def full_tensor(self):
+            return self
+
+    with pytest.raises(ValueError, match=r"w: this rank holds only a part of it; digest its full_tensor\(\)"):
+        of_torch("w", torch.ones(2).as_subclass(OfARank))
+
+
+def test_shards_under_an_index_are_one_checkpoint(tmp_path):
+    whole = state()["model"]
+    torch.save({"w": whole["w"], "step": 3}, tmp_path / "pytorch_model-1.bin")
+    torch.save({"half": whole["half"]}, tmp_path / "pytorch_model-2.bin")
+    index = {"weight_map": {"w": "pytorch_model-1.bin", "half": "pytorch_model-2.bin"}}
+    (tmp_path / "pytorch_model.bin.index.json").write_text(json.dumps(index))
+    wanted = {name[len("model."):]: held for name, held in known().items() if name in ("model.w", "model.half")}
+    assert hashes(open_tensors(str(tmp_path))) == wanted
+    (tmp_path / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": {"w": "../a.bin"}}))
+    with pytest.raises(TensorFileError, match="beside it"):
+        open_tensors(str(tmp_path))
+
+
+def test_a_view_of_a_storage_is_read_where_it_lies(tmp_path):
+    base = torch.arange(4000, dtype=torch.float32)
+    held = {"part": base[100:300], "spread": base[::7], "turned": base[:600].reshape(20, 30).t(), "all": base,
+            "conj": torch.tensor([1 + 2j]).conj(), "minus": torch.tensor([1 + 2j]).conj().imag}
+    torch.save(held, tmp_path / "a.pt")
+    found = {tensor.name: np.concatenate(list(tensor.leaves())) for tensor in open_tensors(str(tmp_path / "a.pt"))}
+    for name in ("part", "spread", "turned", "all"):
+        assert np.array_equal(found[name], held[name].numpy().ravel()), name
+    assert found["conj"].view(np.complex64).tolist() == [1 - 2j]
+    assert found["minus"].tolist() == [-2]

@@ -8,7 +8,7 @@ pytest.importorskip("scipy", reason="judges run where scipy is")
 from pytest_migparity.host.digest import digest
 from pytest_migparity.host.digest_numpy import LEAF
 from pytest_migparity.host.tensors import of_array
-from pytest_migparity.host.zoom import BLOCK, cast_of, parts_of, rounded
+from pytest_migparity.host.zoom import BLOCK, cast_of, parts_of, rounded, zoomed
 from pytest_migparity.judges.digest_fault import Fault
 from pytest_migparity.judges.digestmatch import match
 
@@ -18,20 +18,38 @@ def differing(a, b, level=1):
     return [item.name for item in found.tensors if item.fault is not Fault.EQUAL]
 
 
-def test_one_flipped_bit_is_found_in_two_closer_looks():
+def test_one_flipped_bit_is_found_in_four_closer_looks():
     good = np.random.default_rng(0).standard_normal(3 * LEAF + 5000).astype(np.float32)
     bad = good.copy()
     place = 2 * LEAF + 7 * BLOCK + 123
     bad.view(np.uint32)[place] ^= 1
     whole = [of_array("w", good), of_array("w", bad)]
     assert differing(whole[:1], whole[1:]) == ["w"]
-    leaves = [parts_of(tensor) for tensor in whole]
-    assert len(leaves[0]) == 4
-    (leaf,) = differing(*leaves)
-    assert leaf == f"w[{2 * LEAF}:{3 * LEAF}]"
-    blocks = [parts_of(next(part for part in side if part.name == leaf)) for side in leaves]
-    assert [len(side) for side in blocks] == [256, 256]
-    assert differing(*blocks, level=0) == [f"w[{place // BLOCK * BLOCK}:{place // BLOCK * BLOCK + BLOCK}]"]
+    wanted, name = [(2 * LEAF, 3 * LEAF), (place - 123, place - 123 + BLOCK), (place - 59, place + 5),
+                    (place, place + 1)], "w"
+    for (first, last), parts in zip(wanted, (4, 256, 64, 64), strict=True):
+        looks = [zoomed([tensor], name) for tensor in whole]
+        assert [len(look) for look in looks] == [parts, parts]
+        (name,) = differing(*looks, level=0)
+        assert name == f"w[{first}:{last}]"
+
+
+def test_the_tensor_alone_keeps_its_shape_and_is_named_as_a_part():
+    array = np.arange(12, dtype=np.int16).reshape(3, 4)
+    (part,) = zoomed([of_array("v", array + 1), of_array("w", array)], "w[:]")
+    assert (part.name, part.shape) == ("w[0:12]", (3, 4))
+    assert np.array_equal(next(part.leaves()), array.reshape(-1))
+
+
+@pytest.mark.parametrize("name", ["v", "v[:]", "w[5:5]", "w[5:4]", "w[0:13]", "w[:4]", "w[-1:4]", "w[0:12"])
+def test_what_is_no_part_is_named(name):
+    with pytest.raises(ValueError, match=r"no tensor or part|is no part"):
+        zoomed([of_array("w", np.arange(12))], name)
+
+
+def test_a_part_across_two_leaves_is_refused():
+    with pytest.raises(ValueError, match="elements of one leaf of 1048576, of the 1048580"):
+        zoomed([of_array("w", np.zeros(LEAF + 4, np.uint8))], f"w[{LEAF - 1}:{LEAF + 1}]")
 
 
 @pytest.mark.parametrize("size", [1, BLOCK, BLOCK + 1, LEAF, LEAF + 1])

@@ -156,12 +156,33 @@ def test_the_formulas_by_hand():
     assert found.relative == pytest.approx(math.sqrt(squared - rounding), rel=1e-12)
     assert found.floor == pytest.approx(math.sqrt(rounding), rel=1e-12)
     # two lanes were reached; chi-square of 2 degrees of freedom is -2 ln(1 - p): .0506 (.025), 7.378 (.975)
-    assert found.low == pytest.approx(math.sqrt((squared - rounding) * 2 / (-2 * math.log(0.025))), rel=1e-9)
+    assert found.low == pytest.approx(math.sqrt(squared * 2 / (-2 * math.log(0.025)) - rounding), rel=1e-9)
     assert found.high == pytest.approx(math.sqrt(squared * 2 / (-2 * math.log(0.975))), rel=1e-9)
     assert found.cosine == 1.0  # (1 + .25 - .125) / 1 = 1.125, which no cosine is
     assert found.scale == pytest.approx(0.5 * 0.25 / 0.25, rel=1e-12)
     assert found.residual == pytest.approx(0.25 / 0.5, rel=1e-12)
     assert found.residual_floor == pytest.approx(math.sqrt(16 * (0.25 * 4**-13 + 4**-14) / 12) / 0.5, rel=1e-12)
+
+
+@pytest.mark.parametrize("share", [1e-4, 2e-4])
+def test_the_interval_holds_near_its_floor(share):
+    """Here the lanes' rounding is as large as the difference: 95 % of 300, and not 80 (7 standard deviations)."""
+    rng, held = np.random.default_rng(8), 0
+    for _ in range(300):
+        values = rng.standard_normal(3000).astype(np.float32)
+        other = (values + with_norm(rng.standard_normal(3000), values, share)).astype(np.float32)
+        found = only(values, other).relation
+        assert found.low < 4e-4
+        held += found.low <= np.linalg.norm(other - values) / np.linalg.norm(values) <= found.high
+    assert held >= 0.92 * 300
+
+
+def test_a_shard_proves_nothing():
+    part = side(a=A)._replace(part="0/2 of " + "0" * 16)
+    for one, other in ((part, side(a=A)), (side(a=A), part), (part, part)):
+        found = match(one, other)
+        assert (found.outcome, found.tensors) == (Outcome.INCONCLUSIVE, ())
+        assert "migparity merge" in tell(found.notes[0], "en")
 
 
 def test_a_saturated_lane_measures_nothing():

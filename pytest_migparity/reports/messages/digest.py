@@ -13,6 +13,32 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "nothing to compare: the baseline has {baseline} tensors, the candidate {candidate}",
         "无可比较内容：基线有 {baseline} 个张量，候选有 {candidate} 个",
     ),
+    "digest-part": (
+        "only a shard: baseline {baseline}, candidate {candidate}; `migparity merge` all shards of each side first",
+        "仅为分片：基线 {baseline}，候选 {candidate}；请先对每侧的全部分片执行 `migparity merge`",
+    ),
+    "digest-parts": ("{count} of {total} parts differ", "{total} 个部分中有 {count} 个不同"),
+    "digest-where": (
+        "{name}: differs between elements {first} and {last}",
+        "{name}：差异位于第 {first} 至 {last} 个元素之间",
+    ),
+    "digest-element": (
+        "{name}: element {place} (in C order) is {baseline} in the baseline and {candidate} in the candidate",
+        "{name}：第 {place} 个元素（C 顺序）基线为 {baseline}，候选为 {candidate}",
+    ),
+    "digest-named": ("nothing is left to ask", "已无可进一步询问的内容"),
+    "digest-next": ("next, {side}: migparity digest CHECKPOINT {options} --out FILE",
+                    "下一步，{side}执行：migparity digest CHECKPOINT {options} --out FILE"),
+    "digest-then-both": ("  then compare the two: migparity refine BASELINE CANDIDATE{cast}",
+                         "  然后比较两者：migparity refine BASELINE CANDIDATE{cast}"),
+    "digest-then-one": (
+        "  then compare it with the digest of the other side: migparity refine BASELINE CANDIDATE{cast}",
+        "  然后与另一侧的摘要比较：migparity refine BASELINE CANDIDATE{cast}",
+    ),
+    "digest-equal-rounded": (
+        "all tensors are equal once rounded to {dtype}, to the bit; before, they may differ",
+        "舍入至 {dtype} 后全部张量逐位相同；舍入前可能不同",
+    ),
     "digest-value-equal": (
         "{name}: value-equal, {baseline} and {candidate}",
         "{name}：数值相同，{baseline} 与 {candidate}",
