@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from .judges.provenance import Witnesses
     from .judges.recorded import Run
     from .readers.reading import Reading
+    from .wire.rollouts import Rollouts
 
 Table = TypeVar("Table")
 
 _JUDGES = {"L0": ("envmatch", "judge_env"), "L1": ("identity", "judge_identity"), "L2": ("inputs", "judge_inputs"),
-           "L3": ("forward", "judge_forward"), "L4": ("onestep", "judge_step"), "L5": ("difftraj", "judge_loss")}
+           "L3": ("forward", "judge_forward"), "L4": ("onestep", "judge_step"), "L5": ("difftraj", "judge_loss"),
+           "L7": ("closedloop", "judge_rollouts")}
 
 _DUMP_JUDGES = {"L3": ("dumped", "judge_dumped_forward")}
 
@@ -93,6 +95,10 @@ class Side:
         """The recorded optimizer steps: losses, gradients, updates."""
         return self._recorded("step")
 
+    def rollouts(self) -> Handle[Rollouts]:
+        """The episodes of the closed loop."""
+        return Handle(self.name, "rollouts", "main", self._read_rollouts, self._where("rollouts"))
+
     def _recorded(self, kind: str) -> Handle[Run | Dump]:
         return Handle(self.name, kind, "main", lambda: self._read_recording(kind), self._where(kind))
 
@@ -140,6 +146,23 @@ class Side:
                 problems.append(note("evidence-unreadable", side=self.name, kind=kind, why=str(error)))
         runs = (read.pop(0),) if 0 in read else ()
         return Evidence(self.name, kind, runs, tuple(read.values()), _on_side(problems, self.name))
+
+    def _read_rollouts(self) -> Evidence[Rollouts]:
+        from .gather import Wanted
+        from .readers.rollouts import read_rollouts
+
+        found = self._gather(Wanted("rollouts", file=self.manifest.rollouts.file))
+        problems = list(found.problems)
+        read: dict[int, Recorded[Rollouts]] = {}
+        for rerun in sorted({file.rerun for file in found.files}):
+            files = [file for file in found.files if file.rerun == rerun]
+            try:
+                table, repairs = read_rollouts({file.name: file.open for file in files})
+                read[rerun] = Recorded(table, found.witness(self.name, files[0]), repairs)
+            except UserError as error:
+                problems.append(note("evidence-unreadable", side=self.name, kind="rollouts", why=str(error)))
+        runs = (read.pop(0),) if 0 in read else ()
+        return Evidence(self.name, "rollouts", runs, tuple(read.values()), _on_side(problems, self.name))
 
     def _gather(self, wanted: Wanted) -> Gathered:
         from .gather import gather
@@ -313,7 +336,7 @@ def measured_floors(level: str, baseline: Evidence[Any], manifest: Manifest) -> 
     Reruns of the candidate lift no limit: a migrated side that cannot repeat itself must not be excused by that.
     """
     declared = manifest.declared_floors(level)
-    if not baseline.runs or not baseline.reruns:
+    if not baseline.runs or not baseline.reruns or level == "L7":  # L7's margin is the user's; its judge sees reruns
         return declared
     if level == "L5":
         from .judges.difftraj import floors_of

@@ -25,9 +25,11 @@ from .wire.receipt import Entry, Receipt, ReceiptError
 _DEFAULT_LOSS = ("loss.jsonl", "*tfevents*", "loss.csv", "trainer_log.jsonl", "*.log", "*.txt", "*.csv", "*.jsonl")
 _DEFAULT_ENV = ("env.json", "env.rank*.json")
 _RECORDED = ("*.record", "dump.json")  # dump.json: of msprobe
+_ROLLOUTS = ("rollouts.jsonl", "rollouts.*", "eval_info.json", "_result.txt", "eval*.log")
 _WEIGHTS = ("weights.digest", "weights.*.digest", "loaded.digest", "provenance.json")
 _USUAL = {"loss": _DEFAULT_LOSS, "env": _DEFAULT_ENV, "weights": _WEIGHTS,
-          "data": ("data.digest",), "inputs": _RECORDED, "forward": _RECORDED, "step": _RECORDED}
+          "data": ("data.digest",), "inputs": _RECORDED, "forward": _RECORDED, "step": _RECORDED,
+          "rollouts": _ROLLOUTS}
 _TOGETHER = ("weights",)  # kinds of which every usual file is wanted, not those of the first pattern that is there
 # A rerun is a floor; it never stands in for a run that is gone.
 _RERUN = re.compile(r"\.rerun\d*\.")

@@ -116,7 +116,8 @@ class Policy:
     tensor; `cast`: one side holds the weights rounded to this dtype. `checkpoint` is what both sides start from,
     `resume` whether they go on with a run (None: not said), `new_tensors` patterns of what the checkpoint need not
     fill. `has_dataset`: the recipe names a data set, whose
-    identity L1 must see.
+    identity L1 must see. `tasks` are those of the closed loop's suite, empty where none is declared, `published` the
+    rate that the official checkpoint is known for, `training_success` the one that its own training logged last.
     """
 
     mode: str = "strict"
@@ -136,4 +137,7 @@ class Policy:
     resume: bool | None = None
     new_tensors: tuple[str, ...] = ()
     has_dataset: bool = False
+    tasks: tuple[str, ...] = ()
+    published: float | None = None
+    training_success: float | None = None
     env: EnvRules = field(default_factory=EnvRules)

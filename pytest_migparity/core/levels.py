@@ -119,6 +119,10 @@ _STEP_CHECKS = (
     CheckSpec("skipped", 0, cap=0, unit="steps"),
     CheckSpec("state", 0, cap=0, unit="tensors"),
 )
+_LOOP_CHECKS = (
+    CheckSpec("margin", 0.10, cap=0.20, unit="of success"),
+    CheckSpec("alpha", 0.05, cap=0.10, unit="p"),
+)
 
 LEVELS: Mapping[str, Level] = {
     level.name: level
@@ -135,7 +139,7 @@ LEVELS: Mapping[str, Level] = {
         _level("L6", "action error", "Same input, same noise: same output, as far as the task can tell?", "actions",
                per="task"),
         _level("L7", "closed loop", "Is the task's success rate no worse, beyond a margin?", "rollouts",
-               per="task"),
+               *_LOOP_CHECKS),
     )
 }
 

@@ -153,6 +153,20 @@ class TaskTable(_Table):
     title: str = ""
 
 
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class RolloutsTable(_Table):
+    """L7: the episodes' file below the site; rates (0 to 1) that the official checkpoint is known for.
+
+    `published`: by its authors; `training_success`: by the last evaluation in its own training log.
+    """
+
+    file: str | None = None
+    published: Share | None = None
+    training_success: Share | None = None
+
+
 class EnvTable(_Table):
     """The environment's rules; `requested` options must be effective on both sides."""
 
@@ -187,6 +201,7 @@ class Manifest(_Table):
     env: EnvTable = EnvTable()
     weights: WeightsTable = WeightsTable()
     record: RecordTable = RecordTable()
+    rollouts: RolloutsTable = RolloutsTable()
     limits: Mapping[str, Mapping[str, LimitTable | float]] = {}
     floors: Mapping[str, Mapping[str, LimitTable | float]] = {}
     ladder: LadderTable = LadderTable()
@@ -231,6 +246,8 @@ class Manifest(_Table):
                       checkpoint=self.weights.checkpoint, resume=self.weights.resume,
                       new_tensors=tuple(self.weights.new),
                       has_dataset=self.recipe.dataset is not None,
+                      tasks=tuple(sorted(self.tasks)), published=self.rollouts.published,
+                      training_success=self.rollouts.training_success,
                       mode="weak" if self.recipe.noise == "device" else "strict", steps=self.recipe.steps,
                       first=series.first_step, interval=series.interval, family=self.model.family,
                       world_size=self.recipe.world_size, env=rules,

@@ -10,6 +10,7 @@ Plain scalars and loops, so that the benchmark can compile these very functions.
 """
 
 import math
+from collections.abc import Sequence
 
 HALF_WIDTH = 20.0  # pairs that the guess of discordance counts for before data outweigh it (facts/closedloop.md: w)
 CORRELATED, INDEPENDENT = 0.3, 1.0  # guesses of lost pairs over p (1 - p): outcomes correlated by 0.7, or not at all
@@ -18,7 +19,7 @@ ALMOST = 0.98  # of the largest bet: one lost pair never ruins, and 29 of 29 sti
 NEVER = -1
 
 
-def one_bet(lost, gained, centre, sign):
+def one_bet(lost: float, gained: float, centre: float, sign: float) -> float:
     """The l >= 0 that maximises E log(1 + l sign (D - centre)) where a pair is lost or gained so often.
 
     The condition is a quadratic equation in l, since D has three values.
@@ -46,7 +47,8 @@ def one_bet(lost, gained, centre, sign):
     return best
 
 
-def two_bets(x, y, chance, first, second):
+def two_bets(x: Sequence[float], y: Sequence[float], chance: Sequence[float], first: float,
+             second: float) -> tuple[float, float]:
     """(l, k): the l >= 0 and k that maximise E log(1 + l x + k y) over four outcomes, by damped Newton steps.
 
     `first`, `second`: where to start. Every factor stays above 0.
@@ -88,7 +90,8 @@ def two_bets(x, y, chance, first, second):
     return first, second
 
 
-def working_guess(sign, lost, gained, pairs, aim, spread, likely):
+def working_guess(sign: int, lost: int, gained: int, pairs: int, aim: float, spread: float,
+                  likely: float) -> tuple[float, float]:
     """(lost, gained) chances of the next pair if the certificate is true: difference `aim` on average.
 
     `spread`: expected lost pairs among HALF_WIDTH of them; `likely`: the chance that the baseline succeeds.
@@ -102,7 +105,8 @@ def working_guess(sign, lost, gained, pairs, aim, spread, likely):
     return min(down, ALMOST * likely), min(up, ALMOST * (1.0 - likely))
 
 
-def certificate(baseline, difference, sign, margin, rate, weight, episodes, known, target):
+def certificate(baseline: Sequence[int], difference: Sequence[int], sign: int, margin: float, rate: float,
+                weight: float, episodes: int, known: bool, target: float) -> tuple[int, float]:
     """(pairs, capital): after how many pairs log capital reached `target` (NEVER: not), and the largest it was.
 
     sign 1: against "the mean of D is -margin or less", what a PASS needs. sign -1: against "the mean of D is 0 or
@@ -137,7 +141,8 @@ def certificate(baseline, difference, sign, margin, rate, weight, episodes, know
         b, d = baseline[n], difference[n]
         if known:
             some, none = 1.0 if likely > 0.0 else 0.0, 1.0 if likely < 1.0 else 0.0
-            x = (sign * (-1.0 - centre) * some, sign * -centre * some, sign * (1.0 - centre) * none, sign * -centre * none)
+            tie = sign * -centre
+            x = (sign * (-1.0 - centre) * some, tie * some, sign * (1.0 - centre) * none, tie * none)
             y = ((1.0 - likely) * some, (1.0 - likely) * some, -likely * none, -likely * none)
             chance = (down, max(likely - down, 0.0), up, max(1.0 - likely - up, 0.0))
             first, second = two_bets(x, y, chance, first, second)
