@@ -1,1 +1,5 @@
-"""Closed-loop runner: workers, batched policy server. Imports core and wire. Empty so far."""
+"""Closed-loop rollouts: workers that each simulate, one policy that answers all of them in batches, a file of episodes.
+
+Environments are gymnasium's (`reset(seed=)`, `step(action)`), policies an object with `act`; both come from a factory of
+the user's. What an episode's policy starts from is keyed by (seed, query), so that two sides can be paired.
+"""

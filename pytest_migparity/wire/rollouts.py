@@ -31,7 +31,7 @@ class Episode(NamedTuple):
     step of the first collision, None where there was none (`collisions`, pairs that touched, says whether anybody
     looked). goal_error: least distance to the goal. score: a secondary score, 0 to 1. timeout: ended at the horizon.
     harness: name and version of what ran it; envs: parallel environments; horizon: most steps; device: what the policy
-    computed on.
+    computed on; reason: what was last heard of an episode without an outcome.
     """
 
     task: str
@@ -53,6 +53,7 @@ class Episode(NamedTuple):
     envs: Optional[int] = None
     horizon: Optional[int] = None
     device: str = ""
+    reason: str = ""
 
 
 class Rollouts(NamedTuple):
@@ -66,7 +67,7 @@ class Rollouts(NamedTuple):
     from_counts: bool = False
 
 
-_TEXTS = ("init", "instruction", "noise", "harness", "device")
+_TEXTS = ("init", "instruction", "noise", "harness", "device", "reason")
 _COUNTS = ("steps", "interventions", "envs", "horizon")
 _NUMBERS = ("first_collision", "goal_error", "score")
 _FLAGS = ("success_safe", "timeout")
