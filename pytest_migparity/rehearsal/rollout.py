@@ -14,6 +14,7 @@ from pytest_migparity.rehearsal.arm import (
     Floats,
     tip_position,
 )
+from pytest_migparity.rehearsal.cell import OBSTACLE_KINDS, build_cell
 from pytest_migparity.rehearsal.dataset import ACTION_SCALE, ACTION_SIZE, CHUNK
 from pytest_migparity.rehearsal.demos import Demonstrations
 from pytest_migparity.rehearsal.features import FEATURES, as_seen, features
@@ -21,6 +22,7 @@ from pytest_migparity.rehearsal.policy import forward, network_input
 from pytest_migparity.rehearsal.precision import Singles
 from pytest_migparity.rehearsal.teacher import HORIZON, motion_gaps
 from pytest_migparity.rehearsal.variant import OFFICIAL, Variant
+from pytest_migparity.rollouts.noise import noise_of
 
 EXECUTED = 4
 """Commands of a chunk that are executed before the policy is asked again."""
@@ -28,23 +30,40 @@ REACHED = 30.0
 """mm between tip and goal at which an episode succeeds."""
 OVERTRAVEL = 0.1
 GAP_CAP = 60.0
-NOISE_STREAM = 99
 
 
 @dataclass(frozen=True, slots=True)
 class Episodes:
-    """Outcome of n episodes: success and collision (n,), least gap and last tip error (n,) in mm, length (n,)."""
+    """Outcome of n episodes: success and collision (n,), least gap and last tip error (n,) in mm, length (n,).
+
+    `touched` are the names of what had collided when each ended.
+    """
 
     success: NDArray[np.bool_]
     collision: NDArray[np.bool_]
     least_gap: Floats
     tip_error: Floats
     commands: NDArray[np.int64]
+    touched: tuple[tuple[str, ...], ...] = ()
 
 
 def noise(seed: int, query: int) -> Singles:
     """The noise (48,) that the policy starts from at an episode's `query`: a function of (seed, query) alone."""
-    return np.random.default_rng([int(seed), query, NOISE_STREAM]).standard_normal(ACTION_SIZE, dtype=np.float32)
+    start: Singles = noise_of(int(seed), query, (ACTION_SIZE,))
+    return start
+
+
+def pushed(q: Floats, action: Floats) -> tuple[Floats, Floats]:
+    """(joints (n, 6) after one command, least gap (n, groups) in mm on the way) for actions (n, 6) within -1 and 1."""
+    moved = np.clip(q + action * MAX_SPEED * CONTROL_PERIOD, JOINT_LOW - OVERTRAVEL, JOINT_HIGH + OVERTRAVEL)
+    return moved, motion_gaps(q, moved, GAP_CAP).min(0)
+
+
+def touching(gaps: Floats) -> list[str]:
+    """Names of the groups that touch, from one configuration's gaps (groups,)."""
+    groups = build_cell().groups
+    return [f"link {i} - {OBSTACLE_KINDS[other] if kind == 'obstacle' else f'link {other}'}"
+            for (i, kind, other), gap in zip(groups, gaps.tolist(), strict=True) if gap <= 0]
 
 
 def act(weights: Singles, seen: Singles, start: Singles, variant: Variant = OFFICIAL) -> Singles:
@@ -72,6 +91,7 @@ def roll_out(weights: Singles, problems: Demonstrations, variant: Variant = OFFI
     success, collision = np.zeros(count, bool), np.zeros(count, bool)
     least_gap, error = np.full(count, GAP_CAP), np.linalg.norm(target - tip_position(q), axis=1)
     commands = np.zeros(count, np.int64)
+    touched: list[tuple[str, ...]] = [()] * count
     seen = np.zeros((count, FEATURES), np.float32)
     chunk = np.zeros((count, CHUNK, JOINTS))
     for step in range(HORIZON):
@@ -83,9 +103,10 @@ def roll_out(weights: Singles, problems: Demonstrations, variant: Variant = OFFI
             start = np.stack([noise(seed, step // EXECUTED) for seed in problems.seeds])
             actions = act(weights, seen, start, variant).astype(np.float64)
             chunk = np.clip(actions.reshape(count, CHUNK, JOINTS), -1, 1)
-        moved = q[live] + chunk[live, step % EXECUTED] * MAX_SPEED * CONTROL_PERIOD
-        moved = np.clip(moved, JOINT_LOW - OVERTRAVEL, JOINT_HIGH + OVERTRAVEL)
-        gap = motion_gaps(q[live], moved, GAP_CAP).min((0, 2))
+        moved, gaps = pushed(q[live], chunk[live, step % EXECUTED])
+        gap = gaps.min(1)
+        for index, one in zip(live[gap <= 0], gaps[gap <= 0], strict=True):
+            touched[index] = tuple(touching(one))
         q[live] = moved
         commands[live] = step + 1
         least_gap[live] = np.minimum(least_gap[live], gap)
@@ -93,4 +114,4 @@ def roll_out(weights: Singles, problems: Demonstrations, variant: Variant = OFFI
         collision[live] = gap <= 0
         success[live] = (gap > 0) & (error[live] < REACHED)
         alive[live] = ~(collision[live] | success[live])
-    return Episodes(success, collision, least_gap, error, commands)
+    return Episodes(success, collision, least_gap, error, commands, tuple(touched))

@@ -1,4 +1,4 @@
-"""A worker's end of the conversation with the policy: asks, checks that its noise was used, asks again after a restart."""
+"""A worker's end of the conversation with the policy: asks, checks that its noise was used, asks after a restart."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class Client:
             self.noise_shape = tuple(int(size) for size in head["noise_shape"])
             self.executed = int(head["executed"])
         except (KeyError, TypeError, ValueError):
-            raise PolicyError(f"{address} is no policy server of ours: it does not say noise_shape and executed") from None
+            raise PolicyError(f"{address} is no policy server of ours: it does not say noise_shape and "
+                              "executed") from None
 
     def ask(self, observation: Mapping[str, Array], noise: Array, seed: int, query: int) -> Array:
         """The chunk for one observation; PolicyError where it was not made from this noise, seed and query."""
@@ -47,8 +48,8 @@ class Client:
             raise PolicyError(f"the policy server answered episode {head.get('seed')!r}, query {head.get('query')!r}; "
                               f"asked was {seed}, {query}")
         if head.get("noise") != digest_of(noise):
-            raise PolicyError("the policy server did not start from the noise it was sent: its episodes cannot be paired "
-                              "with another run's")
+            raise PolicyError("the policy server did not start from the noise it was sent: its episodes cannot be "
+                              "paired with another run's")
         if "chunk" not in arrays:
             raise PolicyError("the policy server's answer holds no chunk of actions")
         return arrays["chunk"]
@@ -59,7 +60,8 @@ class Client:
             self._line.close()
             self._line = None
 
-    def _exchange(self, head: Mapping[str, Any], arrays: Mapping[str, Array]) -> tuple[dict[str, Any], dict[str, Array]]:
+    def _exchange(self, head: Mapping[str, Any],
+                  arrays: Mapping[str, Array]) -> tuple[dict[str, Any], dict[str, Array]]:
         frame = to_frame(head, arrays)
         until = time.monotonic() + self._patience
         while True:

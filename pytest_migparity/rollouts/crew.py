@@ -24,7 +24,7 @@ _RESTARTS = 3
 _LAST_WORDS = 4000  # characters of stderr that are kept
 
 
-class Died(RuntimeError):
+class DiedError(RuntimeError):
     """A process ended before it answered; the message is the last that it said."""
 
 
@@ -54,17 +54,17 @@ class Process:
                 self._words.pop(0)
 
     def tell(self, document: Mapping[str, Any]) -> None:
-        """Send a line; Died where nobody takes it."""
+        """Send a line; DiedError where nobody takes it."""
         assert self._running is not None
         assert self._running.stdin is not None
         try:
             self._running.stdin.write(json.dumps(document) + "\n")
             self._running.stdin.flush()
         except OSError:
-            raise Died(self.last_words()) from None
+            raise DiedError(self.last_words()) from None
 
     def hear(self) -> str:
-        """The next line; Died, or UserError for a mistake of the user's, where it ended instead."""
+        """The next line; DiedError, or UserError for a mistake of the user's, where it ended instead."""
         assert self._running is not None
         assert self._running.stdout is not None
         line = self._running.stdout.readline()
@@ -75,7 +75,7 @@ class Process:
             self._listener.join(timeout=5)
         if code == MISTAKE:
             raise UserError(self.last_words())
-        raise Died(self.last_words() or f"ended with exit code {code}")
+        raise DiedError(self.last_words() or f"ended with exit code {code}")
 
     def last_words(self) -> str:
         """The last line that it wrote to stderr, which of a traceback is the error."""
@@ -112,7 +112,7 @@ class PolicyServer:
         except BaseException as error:
             self._process.stop()
             self._home.cleanup()
-            if isinstance(error, Died):
+            if isinstance(error, DiedError):
                 raise UserError(f"the policy {policy} could not be made: {error}") from None
             raise
         self._watch = threading.Thread(target=self._keep, daemon=True)
@@ -131,7 +131,7 @@ class PolicyServer:
         while True:
             try:
                 self._process.hear()
-            except (Died, UserError) as error:
+            except (DiedError, UserError) as error:
                 if self._closed:
                     return
                 self._left -= 1
@@ -141,7 +141,7 @@ class PolicyServer:
                 self._process.stop()
                 try:
                     self._begin()
-                except (Died, UserError) as again:
+                except (DiedError, UserError) as again:
                     self.failed = str(again)
                     return
 

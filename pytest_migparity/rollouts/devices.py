@@ -1,7 +1,7 @@
 """Which device a worker's simulator renders on: EGL counts all devices of a host, CUDA only those it is shown.
 
-MuJoCo's `MUJOCO_EGL_DEVICE_ID` is a number of the host's, robosuite holds it against `CUDA_VISIBLE_DEVICES`, and a number
-that is not among these makes a worker die, or render on somebody else's device.
+MuJoCo's `MUJOCO_EGL_DEVICE_ID` is a number of the host's, robosuite holds it against `CUDA_VISIBLE_DEVICES`, and a
+number that is not among these makes a worker die, or render on somebody else's device.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def rendering(worker: int, settings: Mapping[str, str]) -> dict[str, str]:
         return {}
     if chosen is not None:
         if chosen not in visible:
-            raise UserError(f"{EGL} = {chosen}, and {VISIBLE} = {','.join(visible)} does not show that device: EGL counts "
-                            "the host's devices, not the visible ones; set one of these, or unset it")
+            raise UserError(f"{EGL} = {chosen}, and {VISIBLE} = {','.join(visible)} does not show that device: EGL "
+                            "counts the host's devices, not the visible ones; set one of these, or unset it")
         return {}
     return {EGL: visible[worker % len(visible)]}

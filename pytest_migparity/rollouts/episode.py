@@ -12,7 +12,7 @@ import numpy as np
 from pytest_migparity.wire.rollouts import Episode
 
 from .contract import Array, Environment, as_observation
-from .noise import digest_of, noise_of
+from .noise import digest_of_queries, noise_of
 
 Ask = Callable[[Mapping[str, Array], Array, int, int], Array]
 """(observation, noise, seed, query) -> chunk (horizon, dimensions)."""
@@ -24,7 +24,7 @@ def run_episode(environment: Environment, ask: Ask, task: str, seed: int, *, noi
     seen, info = environment.reset(seed=seed)
     observation = as_observation(seen)
     told = Told()
-    drawn = hashlib.sha256()
+    drawn: list[Array] = []
     initial = _digest(observation)
     if info.get("rejected"):
         return Episode(task, seed, None, error="rejected", init=initial, harness=harness, horizon=horizon)
@@ -32,18 +32,18 @@ def run_episode(environment: Environment, ask: Ask, task: str, seed: int, *, noi
     while steps < horizon and not ended:
         if steps % executed == 0:
             noise = noise_of(seed, steps // executed, noise_shape)
-            drawn.update(digest_of(noise).encode())
+            drawn.append(noise)
             chunk = ask(observation, noise, seed, steps // executed)
             if chunk.ndim != 2 or len(chunk) < executed or not np.isfinite(chunk).all():
-                raise ValueError(f"the policy gave actions of shape {chunk.shape}"
-                                 f"{'' if np.isfinite(chunk).all() else ' with NaN or Inf'}, expected at least {executed} "
-                                 "finite ones (horizon, dimensions)")
+                broken = "" if np.isfinite(chunk).all() else " with NaN or Inf"
+                raise ValueError(f"the policy gave actions of shape {chunk.shape}{broken}, expected at least "
+                                 f"{executed} finite ones (horizon, dimensions)")
         seen, _, terminated, truncated, info = environment.step(chunk[steps % executed])
         observation = as_observation(seen)
         steps += 1
         told.hear(info)
         ended = bool(terminated or truncated)
-    return told.episode(task, seed, steps, init=initial, noise=drawn.hexdigest()[:16] if noise_shape else "",
+    return told.episode(task, seed, steps, init=initial, noise=digest_of_queries(drawn) if noise_shape else "",
                         timeout=not ended, harness=harness, horizon=horizon)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -18,3 +19,9 @@ def noise_of(seed: int, query: int, shape: tuple[int, ...]) -> Array:
 def digest_of(noise: Array) -> str:
     """16 hex digits of the sha256 of its bytes."""
     return hashlib.sha256(np.ascontiguousarray(noise).tobytes()).hexdigest()[:16]
+
+
+def digest_of_queries(drawn: Iterable[Array]) -> str:
+    """16 hex digits of all noise of an episode, in the order of its queries; empty where there was none."""
+    held = [digest_of(noise) for noise in drawn]
+    return hashlib.sha256("".join(held).encode()).hexdigest()[:16] if held else ""

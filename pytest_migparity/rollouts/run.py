@@ -17,7 +17,7 @@ from typing import BinaryIO
 from pytest_migparity.core.errors import UserError
 from pytest_migparity.wire.rollouts import Episode, RolloutError, parse_line, to_line
 
-from .crew import Died, PolicyServer, Process, one_thread_each
+from .crew import DiedError, PolicyServer, Process, one_thread_each
 from .devices import rendering
 
 Planned = tuple[str, int]
@@ -90,11 +90,11 @@ class Run:
         planned = set(self.order.episodes)
         for episode in self.done:
             if episode.harness != self.order.harness or episode.horizon != self.order.horizon:
-                raise UserError(f"{self.order.out} holds episodes of {episode.harness!r}, horizon {episode.horizon}; this "
-                                f"run is {self.order.harness!r}, horizon {self.order.horizon}: name another --out")
+                raise UserError(f"{self.order.out} holds episodes of {episode.harness!r}, horizon {episode.horizon}; "
+                                f"this run is {self.order.harness!r}, horizon {self.order.horizon}: name another --out")
             if (episode.task, episode.seed) not in planned:
-                raise UserError(f"{self.order.out} holds task {episode.task}, seed {episode.seed}, which is not planned: "
-                                "name another --out")
+                raise UserError(f"{self.order.out} holds task {episode.task}, seed {episode.seed}, which is not "
+                                "planned: name another --out")
         ran = {(episode.task, episode.seed) for episode in self.done}
         return [planned for planned in self.order.episodes if planned not in ran]
 
@@ -148,7 +148,7 @@ class Run:
             try:
                 process.tell({"task": planned[0], "seed": planned[1]})
                 return parse_line(process.hear(), 1)
-            except Died as error:
+            except DiedError as error:
                 why = str(error)
                 if server is not None and server.failed:
                     raise UserError(f"the policy server died again and again, the last time with: {server.failed}; the "
