@@ -92,7 +92,7 @@ def policy() -> FlowPolicy:
     """The policy in the file that MIGPARITY_REHEARSAL_POLICY names."""
     path = os.environ.get(POLICY, "")
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
             weights, fault = arrays["weights"], str(arrays["fault"])
     except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise UserError(f"{POLICY} = {path!r} is no policy of the rehearsal: {error}") from None

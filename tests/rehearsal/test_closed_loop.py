@@ -46,6 +46,7 @@ TRAINED = """
 import sys
 from pathlib import Path
 from pytest_migparity.rehearsal.closed_loop import write_policy
+from pytest_migparity.rehearsal.recipe import STANDARD
 from pytest_migparity.rehearsal.train import train
 write_policy(Path(sys.argv[1]), train(STANDARD, steps=150).weights)
 """
