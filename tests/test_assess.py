@@ -5,12 +5,13 @@ import pytest
 from evidence_kit import curve
 from recordings import event, recording
 
-from pytest_migparity.assess import Handle, Side, assess
+from pytest_migparity.assess import assess
 from pytest_migparity.core.evidence import Evidence, Recorded, Trajectory
 from pytest_migparity.core.levels import LEVELS
 from pytest_migparity.core.limits import default_limits
 from pytest_migparity.core.manifest import Manifest, load_manifest
 from pytest_migparity.core.verdict import Outcome, Witness
+from pytest_migparity.sides import Handle, Side
 from pytest_migparity.wire import receipt, record
 
 MANIFEST = Manifest.model_validate({"model": {"name": "m"}, "baseline": {"site": "file:a"},

@@ -123,11 +123,12 @@ RUN = {"baseline": "Loaded PyTorch weights from /ckpt/pi05_base", "candidate": "
 
 
 def test_a_run_that_restored_another_checkpoint_fails_l1(tmp_path, monkeypatch):
-    from pytest_migparity.assess import Side, assess
+    from pytest_migparity.assess import assess
     from pytest_migparity.core.levels import LEVELS
     from pytest_migparity.core.limits import default_limits
     from pytest_migparity.core.manifest import load_manifest
     from pytest_migparity.core.verdict import Outcome
+    from pytest_migparity.sides import Side
 
     (tmp_path / "model.toml").write_text('[model]\nname = "m"\n[baseline]\nsite = "file:baseline"\n[candidate]\n'
                                          'site = "file:candidate"\n')

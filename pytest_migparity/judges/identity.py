@@ -49,7 +49,8 @@ def judge_identity(baseline: Evidence[Identity], candidate: Evidence[Identity], 
     matches = {what: match(ours[what], theirs[what]) for what in ("weights", "loaded", "data")
                if what in ours and what in theirs}
     unsure += [item for found in matches.values() if found.outcome is Outcome.INCONCLUSIVE for item in found.notes]
-    within = [item for side, digests in zip(sides, (ours, theirs), strict=True) for item in _loaded(side.side, digests)]
+    within, without = _loaded(sides, (ours, theirs))
+    unsure += without
     proofs = _proofs(ours, theirs, policy)
     bad = {what: [item for item in found.tensors if item.fault not in GOOD and not _declared(item, policy, proofs)]
            for what, found in matches.items()}
@@ -96,15 +97,21 @@ def _absent(ours: Mapping[str, Digest], theirs: Mapping[str, Digest], policy: Po
     return found
 
 
-def _loaded(side: str, digests: Mapping[str, Digest]) -> list[Note]:
-    """A loader that leaves other values in memory than the file holds."""
-    if not ("weights" in digests and "loaded" in digests):
-        return []
-    held = {item.name: item for item in digests["weights"].tensors}
-    bad = [item for item in match(digests["weights"], digests["loaded"]).tensors
-           if item.fault not in (*GOOD, Fault.TIED) and item.name in held]
-    return [note("identity-loaded-differs", side=side, count=len(bad), first=min((item.name for item in bad),
-                                                                                 key=natural))] if bad else []
+def _loaded(sides: Sequence[Evidence[Identity]],
+            both: Sequence[Mapping[str, Digest]]) -> tuple[list[Note], list[Note]]:
+    """(loaders that leave other values in memory than the file holds, what keeps that from being known)."""
+    wrong, unsure = [], []
+    for side, digests in zip(sides, both, strict=True):
+        if not ("weights" in digests and "loaded" in digests):
+            continue
+        found = match(digests["weights"], digests["loaded"])
+        held = {item.name for item in digests["weights"].tensors}
+        bad = [item.name for item in found.tensors if item.fault not in (*GOOD, Fault.TIED) and item.name in held]
+        if found.outcome is Outcome.INCONCLUSIVE:
+            unsure.append(note("identity-loaded-open", side=side.side))
+        elif bad:
+            wrong.append(note("identity-loaded-differs", side=side.side, count=len(bad), first=min(bad, key=natural)))
+    return wrong, unsure
 
 
 _Proofs = Mapping[str, Mapping[str, TensorDigest]]

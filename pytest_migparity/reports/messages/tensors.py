@@ -9,6 +9,11 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "only the {side} has a digest of its {what}: it was not compared",
         "仅 {side} 侧有 {what} 的摘要：未作比较",
     ),
+    "identity-loaded-open": (
+        "{side}: whether memory held what the file holds is not known: the digests of the two have other content hashes; "
+        "digest both with --hash sha256",
+        "{side}：无法判断内存与文件内容是否一致：两份摘要的内容哈希算法不同；请均以 --hash sha256 生成",
+    ),
     "identity-loaded-differs": (
         "{side}: {count} tensors in memory after loading are not what the file holds, the first is {first}",
         "{side}：加载后内存中有 {count} 个张量与文件内容不符，首个为 {first}",
