@@ -172,7 +172,7 @@ def _multiset(leaves: Sequence[Leaf]) -> int:
     return int(mixed(sums[0] ^ mixed(sums[1]))[0])
 
 
-_FIRST_LANE = int(mixed(np.uint32(0x85EBCA6B))) & 255  # element 0 is in the lane so many before the first
+_FIRST_LANE = int(mixed(np.array([0x85EBCA6B], np.uint32))[0]) & 255  # element 0 is so many lanes before the first
 
 
 def fine_lanes(whole: Measured, amount: int = 64) -> Tuple[float, ...]:

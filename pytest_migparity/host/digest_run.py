@@ -16,8 +16,9 @@ from ..wire.digest_text import to_text
 from .digest import algorithm_here, digest_tensor
 from .digest_journal import Journal, state_of
 from .digest_numpy import LEAF, Array
-from .digest_shards import bytes_of, refuse_existing, shard_of, write_new
+from .digest_shards import bytes_of, shard_of
 from .layout import apply_layout, read_layout
+from .new_file import refuse_existing, write_new
 from .progress import Progress
 from .tensor_files import open_source
 from .tensors import Tensor

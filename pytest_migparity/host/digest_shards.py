@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-import os
 import re
 from typing import Dict, List, Sequence, Tuple
 
 from ..wire.digest import ITEMSIZE, Digest, DigestError, TensorDigest
 from ..wire.digest_text import read, to_text
+from .new_file import refuse_existing, write_new
 from .tensors import Tensor
 
 _SHARD = re.compile("(0|[1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
@@ -76,19 +76,6 @@ def write_merged(files: Sequence[str], out: str) -> Tuple[Digest, int]:
     text = to_text(found)
     write_new(out, text)
     return found, len(text)
-
-
-def refuse_existing(out: str) -> None:
-    """ValueError where a file is there already: evidence is never overwritten."""
-    if os.path.exists(out):
-        raise ValueError("%s exists; move it away or choose another --out" % out)
-
-
-def write_new(out: str, text: str) -> None:
-    """Write a file at once, or not at all."""
-    with open(out + ".part", "w", encoding="ascii") as stream:
-        stream.write(text)
-    os.replace(out + ".part", out)
 
 
 def _whole(digest: Digest) -> str:
