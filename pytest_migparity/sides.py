@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .judges.provenance import Witnesses
     from .judges.recorded import Run
     from .readers.reading import Reading
+    from .wire.layout import Layout
 
 Table = TypeVar("Table")
 
@@ -104,11 +105,48 @@ class Side:
                     runs = (Recorded(table, witness, repairs),)
                     problems += [note("dump-data", file=file.name) for file in found["data"].files]
                 else:
-                    runs = (Recorded(_identity_of(_opened(files)), witness),)
+                    identity = self._identity_of(_opened(files))
+                    runs = (Recorded(identity, witness),)
+                    problems += self._other_maps(identity)
             except UserError as error:
                 problems.append(note("evidence-unreadable", side=self.name, kind="weights", why=str(error)))
         more = tuple(found["data"].witness(self.name, file) for file in found["data"].files)
         return Evidence(self.name, "weights", runs, problems=_on_side(problems, self.name), beside=more if runs else ())
+
+    def _identity_of(self, opened: Mapping[str, Callable[[], BinaryIO]]) -> Identity:
+        """The digests of a side, what it says of how its run started, and what the declared map leaves out."""
+        from .judges.identity import Identity
+        from .readers.tensors import read_digests
+
+        digests = read_digests({name: file for name, file in opened.items() if not _is_start(name)})
+        mapped = any(digest.layout for digest in digests.values())
+        dropped = tuple(f"{', '.join(rule.sources)} ({rule.drop})" for rule in self._layout().rules
+                        if rule.drop) if mapped and self.manifest.weights.layout else ()
+        return Identity(digests, _start_of_run(opened), dropped)
+
+    def _other_maps(self, identity: Identity) -> list[Note]:
+        """Digests that were made through another layout map than the manifest's."""
+        from .wire.layout import layout_hash
+
+        found = {what: digest.layout for what, digest in identity.digests.items() if digest.layout}
+        if not found:
+            return []
+        declared = layout_hash(self._layout()) if self.manifest.weights.layout else "none"
+        return [note("identity-other-map", what=what, found=layout, declared=declared)
+                for what, layout in found.items() if layout != declared]
+
+    def _layout(self) -> Layout:
+        """The map that the manifest names; UserError where it cannot be read."""
+        from .wire.layout import MAX_TEXT, LayoutError, parse
+
+        named = self.manifest.weights.layout
+        try:
+            with (self.base / named).open("rb") as stream:
+                return parse(stream.read(4 * MAX_TEXT + 1).decode("utf-8"))
+        except OSError as error:
+            raise UserError(f"[weights] layout = {named!r}: {error.strerror or error}") from None
+        except (UnicodeDecodeError, LayoutError) as error:
+            raise UserError(f"[weights] layout = {named!r}: {error}") from None
 
     def _read_recording(self, kind: str) -> Evidence[Run | Dump]:
         from .gather import Wanted
@@ -221,15 +259,6 @@ def _start_of(file: GatheredFile, most: int) -> bytes:
 
 def _opened(files: Sequence[GatheredFile]) -> dict[str, Callable[[], BinaryIO]]:
     return {file.name: file.open for file in files}
-
-
-def _identity_of(opened: Mapping[str, Callable[[], BinaryIO]]) -> Identity:
-    """The digests of a side, and what it says of how its run started."""
-    from .judges.identity import Identity
-    from .readers.tensors import read_digests
-
-    return Identity(read_digests({name: file for name, file in opened.items() if not _is_start(name)}),
-                    _start_of_run(opened))
 
 
 def _is_start(name: str) -> bool:

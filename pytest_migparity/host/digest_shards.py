@@ -49,7 +49,8 @@ def merged(shards: Sequence[Tuple[str, Digest]]) -> Digest:
         if not digest.part:
             raise DigestError("%s is a whole digest, not a shard of one" % file)
         for what, mine, theirs in (("level", digest.level, first.level), ("hash", digest.algorithm, first.algorithm),
-                                   ("checkpoint", _whole(digest), _whole(first))):
+                                   ("checkpoint", _whole(digest), _whole(first)),
+                                   ("layout", digest.layout or "none", first.layout or "none")):
             if mine != theirs:
                 raise DigestError("%s and %s are not of one digest: %s %s, and %s" % (file, first_file, what, mine,
                                                                                       theirs))
@@ -66,7 +67,7 @@ def merged(shards: Sequence[Tuple[str, Digest]]) -> Digest:
     whole = tuple(tensors[name] for name in sorted(tensors))
     if fingerprint([(item.name, item.dtype, item.shape) for item in whole]) != _whole(first).split()[-1]:
         raise DigestError("all %d shards together are not the tensors of their checkpoint" % amount)
-    return Digest(first.level, first.algorithm, whole)
+    return Digest(first.level, first.algorithm, whole, layout=first.layout)
 
 
 def write_merged(files: Sequence[str], out: str) -> Tuple[Digest, int]:

@@ -25,10 +25,14 @@ _ROUNDS = {"bfloat16": (2.0**-8, 0.0), "float16": (2.0**-11, 2.0**-25), "float32
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What one side says of itself at L1: digests by what they are of (`weights`, `loaded`, `data`), and its start."""
+    """What one side says of itself at L1: digests by what they are of (`weights`, `loaded`, `data`), and its start.
+
+    `dropped` is what the map that its tensors were brought through leaves out, each with the reason.
+    """
 
     digests: Mapping[str, Digest] = field(default_factory=dict)
     start: Witnesses | None = None
+    dropped: tuple[str, ...] = ()
 
 
 def judge_identity(baseline: Evidence[Identity], candidate: Evidence[Identity], *,
@@ -69,7 +73,7 @@ def judge_identity(baseline: Evidence[Identity], candidate: Evidence[Identity], 
     notes = [*unsure, *within, *started]
     for what, found in bad.items():
         notes += _named(what, found)
-    notes += [item for what, found in matches.items() for item in _accepted(what, found)]
+    notes += [*_mapped(sides), *(item for what, found in matches.items() for item in _accepted(what, found))]
     return Finding(outcome, checks, _coverage(matches.values()), first_divergence=_first(bad), notes=tuple(notes),
                    mode=policy.mode)
 
@@ -168,6 +172,16 @@ def _accepted(what: str, found: Match) -> list[Note]:
     """What passed without being the same bytes: the reader should know."""
     equal = found.counts[Fault.VALUE_EQUAL.value]
     return [note("identity-value-equal", what=what, count=equal)] if equal else []
+
+
+def _mapped(sides: Sequence[Evidence[Identity]]) -> list[Note]:
+    """Whose tensors were brought to the other's names and layout, and what was left out on the way."""
+    found = []
+    for side in sides:
+        held = side.runs[0].table
+        for layout in sorted({digest.layout for digest in held.digests.values() if digest.layout}):
+            found.append(note("identity-mapped", side=side.side, layout=layout, dropped="; ".join(held.dropped) or "-"))
+    return found
 
 
 def _first(bad: Mapping[str, Sequence[TensorMatch]]) -> Divergence | None:
