@@ -1,4 +1,4 @@
-"""Two training logs named by hand, without a manifest: judged once, or again and again while they are being written."""
+"""What is named by hand, without a manifest: two training logs, judged once or while they grow; msprobe's table."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from .assess import copied_reruns, judge_evidence, read_trajectory
+from .assess import copied_reruns, judge_evidence
 from .core.errors import UserError
-from .core.evidence import Evidence, Policy, Trajectory
+from .core.evidence import Evidence, Policy, Recorded, Trajectory
 from .core.levels import LEVELS
 from .core.limits import Floors, default_limits
 from .core.verdict import Outcome, Verdict, Witness
 from .gather import read_in_place
 from .judges.loss_floors import rerun_problems
+from .sides import read_trajectory
 
 SETTLED_AFTER = 100  # steps: those the departure weighs
 PATIENCE = 3600.0  # seconds without a new row after which a log that is followed counts as ended
@@ -65,6 +66,20 @@ class Logs:
         from .judges.difftraj import floors_of
 
         return floors_of([run.table for run in runs], steps=self.policy.steps)
+
+
+def judge_msprobe_table(path: Path) -> Verdict:
+    """The verdict of L3 on one of msprobe's comparison tables, named by hand; UserError for a file that is none."""
+    from .judges.compared import judge_comparison
+    from .readers.msprobe_compare import read_comparison
+
+    (file,) = read_in_place(path)
+    with file.open() as stream:
+        table, repairs = read_comparison(stream, str(path))
+    recorded = Recorded(table, Witness("candidate", "manual", path.name, file.sha256), repairs)
+    finding = judge_comparison(Evidence("candidate", "forward", (recorded,)), limits=default_limits(LEVELS["L3"]),
+                               floors=Floors(), policy=Policy())
+    return Verdict("L3", "diffmsprobe", "main", finding, (recorded.witness,))
 
 
 def _until(side: Evidence[Trajectory], last: int) -> Evidence[Trajectory]:

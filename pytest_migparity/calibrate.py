@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .assess import read_trajectory
 from .core.errors import UserError
 from .core.evidence import Recorded, Trajectory
 from .core.levels import LEVELS, Direction, Level, level_named
@@ -22,6 +21,7 @@ from .gather import read_in_place, writable
 from .judges.difftraj import floors_of
 from .judges.loss_notes import doubtful
 from .judges.traj_align import Aligned, Series, align, ranges, series_of
+from .sides import read_trajectory
 
 if TYPE_CHECKING:
     from .core.manifest import Manifest

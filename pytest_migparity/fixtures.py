@@ -11,9 +11,9 @@ from . import selection
 from .collected import VERDICT
 
 if TYPE_CHECKING:
-    from .assess import Handle, Side
     from .core.manifest import Manifest
     from .core.verdict import Verdict
+    from .sides import Handle, Side
 
     Judge = Callable[[Handle[Any], Handle[Any]], Verdict]
 
@@ -34,7 +34,7 @@ def model(request: pytest.FixtureRequest) -> Manifest:
 
 
 def _side(request: pytest.FixtureRequest, name: str) -> Side:
-    from .assess import Side
+    from .sides import Side
 
     chosen = _chosen(request)
     return Side(chosen.manifest, name, chosen.path.parent, chosen.site(name), request.config.invocation_params.dir)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -21,16 +21,22 @@ from .core.verdict import Note, Witness, note
 from .wire import receipt as receipts
 from .wire.receipt import Entry, Receipt, ReceiptError
 
-# Without a receipt or a manifest's word: full precision before printed digits.
-_DEFAULT_LOSS = ("loss.jsonl", "*tfevents*", "loss.csv", "trainer_log.jsonl", "*.log", "*.txt", "*.csv", "*.jsonl")
-_DEFAULT_ENV = ("env.json", "env.rank*.json")
-_RECORDED = ("*.record", "dump.json")  # dump.json: of msprobe
-_ROLLOUTS = ("rollouts.jsonl", "rollouts.*", "eval_info.json", "_result.txt", "eval*.log")
-_WEIGHTS = ("weights.digest", "weights.*.digest", "loaded.digest", "provenance.json")
-_USUAL = {"loss": _DEFAULT_LOSS, "env": _DEFAULT_ENV, "weights": _WEIGHTS,
-          "data": ("data.digest",), "inputs": _RECORDED, "forward": _RECORDED, "step": _RECORDED,
-          "rollouts": _ROLLOUTS}
-_TOGETHER = ("weights",)  # kinds of which every usual file is wanted, not those of the first pattern that is there
+# Without a receipt or a manifest's word. The first set of patterns that any file matches is taken, with all files that
+# match one of it: full precision before printed digits, our own tools' before msprobe's.
+_LOCKS = ("env.json", "env.rank*.json")
+_DUMP, _PACK = ("dump.json",), ("config_check_pack.zip",)
+_MONITORED = ("actv_*-*.csv", "actv_grad_*-*.csv", "grad_*reduced_*-*.csv", "param_origin_*-*.csv", "exp_avg_*-*.csv")
+_USUAL: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "loss": (("loss.jsonl",), ("*tfevents*",), ("loss.csv",), ("trainer_log.jsonl",), ("*.log",), ("*.txt",),
+             ("*.csv",), ("*.jsonl",)),
+    "env": (("env.json",), ("env.rank*.json",), _PACK),
+    "weights": (("weights.digest", "weights.*.digest", "loaded.digest", "provenance.json"), _DUMP, _MONITORED, _PACK),
+    "data": (("data.digest",),),
+    "inputs": (("*.record",), _DUMP, _MONITORED, _PACK),
+    "forward": (("*.record",), _DUMP, _MONITORED),
+    "step": (("*.record",), _DUMP, _MONITORED),
+    "rollouts": (("rollouts.jsonl",), ("rollouts.*",), ("eval_info.json",), ("_result.txt",), ("eval*.log",)),
+}
 # A rerun is a floor; it never stands in for a run that is gone.
 _RERUN = re.compile(r"\.rerun\d*\.")
 _IN_MEMORY = 1 << 26  # bytes of a file named by hand; a larger one is copied to disk
@@ -188,7 +194,7 @@ def writable(text: str) -> str:
 def _receipt_was_lost(channel: Channel, names: list[str], store: Store) -> bool:
     """Our tools mark what they write with a receipt, in its first JSON object: without it the folder is not whole."""
     for name in names:
-        if _matches(name, (*_DEFAULT_ENV, "*.jsonl")):
+        if _matches(name, (*_LOCKS, "*.jsonl")):
             try:
                 with store.open(_fetch(channel, store, name)) as stream:
                     text = stream.readline(_FIRST_OBJECT) if name.endswith(".jsonl") else stream.read(_FIRST_OBJECT)
@@ -243,11 +249,9 @@ def _receipted(names: list[str], receipt: Receipt, wanted: Wanted, *, alone: boo
 
 
 def _by_usual_names(names: list[str], wanted: Wanted) -> tuple[list[Entry], list[Note]]:
-    if wanted.kind in _TOGETHER:
-        return [wanted.entry(name) for name in names if _matches(name, _USUAL[wanted.kind])], []
-    for pattern in _USUAL.get(wanted.kind, ()):
-        chosen = [name for name in names if _matches(name, (pattern,)) and not _RERUN.search(PurePosixPath(name).name)]
-        if len(chosen) > 1 and wanted.kind == "loss" and "tfevents" not in pattern:
+    for patterns in _USUAL.get(wanted.kind, ()):
+        chosen = [name for name in names if _matches(name, patterns) and not _RERUN.search(PurePosixPath(name).name)]
+        if len(chosen) > 1 and wanted.kind == "loss" and "tfevents" not in patterns[0]:
             return [], [note("evidence-ambiguous", kind=wanted.kind, files=", ".join(chosen[:5]), series=wanted.series)]
         if chosen:
             return [wanted.entry(name) for name in chosen], []

@@ -5,12 +5,13 @@ import pytest
 from evidence_kit import curve
 from recordings import event, recording
 
-from pytest_migparity.assess import Handle, Side, assess
+from pytest_migparity.assess import assess
 from pytest_migparity.core.evidence import Evidence, Recorded, Trajectory
 from pytest_migparity.core.levels import LEVELS
 from pytest_migparity.core.limits import default_limits
 from pytest_migparity.core.manifest import Manifest, load_manifest
 from pytest_migparity.core.verdict import Outcome, Witness
+from pytest_migparity.sides import Handle, Side
 from pytest_migparity.wire import receipt, record
 
 MANIFEST = Manifest.model_validate({"model": {"name": "m"}, "baseline": {"site": "file:a"},
@@ -91,6 +92,46 @@ def test_a_rerun_of_the_baseline_lifts_the_limits_of_l3_to_three_times_what_it_s
     (tmp_path / "baseline" / "r.rerun1.record").unlink()
     (tmp_path / "candidate" / "artifacts.json").unlink()
     assert verdict().outcome is Outcome.FAIL
+
+
+def test_a_rerun_that_cannot_be_compared_measures_no_floor(tmp_path):
+    """Its shape is another at one module: that is no noise, and what else it shows lifts nothing."""
+    array = np.random.default_rng(0).standard_normal((300, 200)).astype(np.float32)
+    (tmp_path / "model.toml").write_text('[model]\nname = "m"\n[baseline]\nsite = "file:baseline"\n[candidate]\n'
+                                         'site = "file:candidate"\n')
+    manifest = load_manifest(tmp_path / "model.toml")
+    for side, files in (("baseline", {"r.record": 1.0, "r.rerun1.record": 1 + 2.0**-19}),
+                        ("candidate", {"r.record": 1 + 2.0**-18})):
+        (tmp_path / side).mkdir()
+        for name, factor in files.items():
+            more = [event("output", "y", array)] if "rerun" in name else []
+            made = recording([event("output", "x", (array * factor).astype(np.float32)), *more])
+            (tmp_path / side / name).write_text(record.to_text(made))
+        entries = tuple(receipt.entry_for(str(tmp_path / side), name, "forward", "", int("rerun" in name))
+                        for name in files)
+        receipt.write(str(tmp_path / side), receipt.Receipt("rehearsal", receipt.recipe_hash({}), entries))
+    sides = [Side(manifest, side, tmp_path).forward() for side in ("baseline", "candidate")]
+    found = assess("L3", *sides, manifest=manifest, limits=default_limits(LEVELS["L3"]))
+    assert found.finding.checks[0].limit.effective == 4
+    assert found.outcome is Outcome.FAIL  # 8 units away
+
+
+def test_one_ranks_file_on_both_sides_proves_nothing(tmp_path):
+    """Not only the first rank's: of the second the same file was handed in for both."""
+    (tmp_path / "model.toml").write_text('[model]\nname = "m"\n[baseline]\nsite = "file:baseline"\n[candidate]\n'
+                                         'site = "file:candidate"\n')
+    manifest = load_manifest(tmp_path / "model.toml")
+    for side in ("baseline", "candidate"):
+        (tmp_path / side).mkdir()
+        for rank in range(2):
+            made = recording([event("output", "x", np.ones(100, np.float32) + rank)], rank=rank, world=2,
+                             made=side if rank == 0 else "both")
+            (tmp_path / side / f"rank{rank}.record").write_text(record.to_text(made))
+    sides = [Side(manifest, side, tmp_path).forward() for side in ("baseline", "candidate")]
+    found = assess("L3", *sides, manifest=manifest, limits=default_limits(LEVELS["L3"]))
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert "record-same-file" in [item.code for item in found.finding.notes]
+    assert len(found.evidence) == 4
 
 
 @pytest.mark.parametrize("mode, noise, expected", [("keyed", "injected", Outcome.PASS),

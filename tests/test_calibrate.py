@@ -11,7 +11,7 @@ import pytest
 from evidence_kit import curve, write_losses
 
 from pytest_migparity import cli, manifest_edit
-from pytest_migparity.assess import Side, assess
+from pytest_migparity.assess import assess
 from pytest_migparity.calibrate import at_least, calibrate
 from pytest_migparity.core.errors import UserError
 from pytest_migparity.core.evidence import Evidence, Policy, Recorded, Trajectory
@@ -21,6 +21,7 @@ from pytest_migparity.core.manifest import load_manifest
 from pytest_migparity.core.verdict import Outcome, Witness
 from pytest_migparity.judges.difftraj import judge_loss
 from pytest_migparity.judges.loss_departure import SHIPPED
+from pytest_migparity.sides import Side
 
 L5 = LEVELS["L5"]
 CHECKS = ["step0", "first3", "spike", "final", "mean", "tail", "drift", "spearman", "order"]

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 from typer.testing import CliRunner
 
 from pytest_migparity.cli import app
@@ -115,19 +116,69 @@ def test_a_map_digests_under_the_other_sides_names(tmp_path):
     done = migparity("digest", tmp_path / "a.npz", "--layout", tmp_path / "map.json", "--out", tmp_path / "a.digest",
                      "--hash", "sha256")
     assert done.exit_code == 0, done.output
-    assert migparity("diffdigest", tmp_path / "a.digest", b).output.splitlines()[0] == \
-        "PASS: 1 tensors, 1 equal, 0 value-equal, 0 not"
+    lines = migparity("diffdigest", tmp_path / "a.digest", b).output.splitlines()
+    assert lines[0] == "PASS: 1 tensors, 1 equal, 0 value-equal, 0 not"
+    assert "the baseline's tensors are as the layout map" in lines[1]
+
+
+MAP = """{"schema": "migparity.layout/1", "rules": [
+    {"from": "old.{name*}", "to": "new.{name}"}, {"from": "ema.{name*}", "drop": "of the trainer alone"}]}"""
+
+
+@pytest.mark.parametrize(("declared", "used", "outcome", "said"), [
+    ("map.json", "map.json", "PASS", "identity-mapped"), ("", "map.json", "INCONCLUSIVE", "identity-other-map"),
+    ("map.json", "other.json", "INCONCLUSIVE", "identity-other-map"), ("gone.json", "map.json", "INCONCLUSIVE",
+                                                                       "evidence-unreadable")])
+def test_l1_takes_mapped_tensors_through_the_declared_map_alone(tmp_path, declared, used, outcome, said):
+    """And says what the map left out; with another map, or none declared, nobody knows what was."""
+    from pytest_migparity.assess import assess
+    from pytest_migparity.core.levels import LEVELS
+    from pytest_migparity.core.limits import default_limits
+    from pytest_migparity.core.manifest import load_manifest
+    from pytest_migparity.sides import Side
+
+    (tmp_path / "model.toml").write_text(
+        '[model]\nname = "m"\n[baseline]\nsite = "file:baseline"\n[candidate]\nsite = "file:candidate"\n'
+        f'[weights]\nlayout = "{declared}"\n')
+    (tmp_path / "map.json").write_text(MAP)
+    (tmp_path / "other.json").write_text(MAP.replace("trainer alone", "trainer"))
+    for side, names in (("baseline", ("old.w", "ema.w")), ("candidate", ("new.w",))):
+        home = tmp_path / side
+        home.mkdir()
+        np.savez(tmp_path / f"{side}.npz", **{name: WEIGHT + name.startswith("ema") for name in names})
+        given = ("--layout", tmp_path / used) if side == "baseline" else ()
+        done = migparity("digest", tmp_path / f"{side}.npz", "--out", home / "weights.digest", *given)
+        assert done.exit_code == 0, done.output
+    manifest = load_manifest(tmp_path / "model.toml")
+    verdict = assess("L1", *(Side(manifest, side, tmp_path).weights() for side in ("baseline", "candidate")),
+                     manifest=manifest, limits=default_limits(LEVELS["L1"]))
+    notes = {item.code: item.params for item in verdict.finding.notes}
+    assert verdict.outcome == outcome
+    assert said in notes
+    if outcome == "PASS":
+        assert notes["identity-mapped"]["dropped"] == "ema.{name*} (of the trainer alone)"
+
+
+def test_a_closer_look_at_one_tensor_does_not_stand_for_the_checkpoint(tmp_path):
+    from pytest_migparity.core.errors import UserError
+    from pytest_migparity.readers.tensors import read_digests
+
+    np.savez(tmp_path / "a.npz", w=np.arange(1 << 21, dtype=np.float32), v=np.zeros(4))
+    assert migparity("digest", tmp_path / "a.npz", "--zoom", "w", "--out", tmp_path / "weights.digest").exit_code == 0
+    with pytest.raises(UserError, match=r"weights.digest: it holds w\[0:1048576\], a part of a tensor"):
+        read_digests({"weights.digest": (tmp_path / "weights.digest").open("rb").__enter__})
 
 
 RUN = {"baseline": "Loaded PyTorch weights from /ckpt/pi05_base", "candidate": "Loaded PyTorch weights from /ckpt/pi0_old"}
 
 
 def test_a_run_that_restored_another_checkpoint_fails_l1(tmp_path, monkeypatch):
-    from pytest_migparity.assess import Side, assess
+    from pytest_migparity.assess import assess
     from pytest_migparity.core.levels import LEVELS
     from pytest_migparity.core.limits import default_limits
     from pytest_migparity.core.manifest import load_manifest
     from pytest_migparity.core.verdict import Outcome
+    from pytest_migparity.sides import Side
 
     (tmp_path / "model.toml").write_text('[model]\nname = "m"\n[baseline]\nsite = "file:baseline"\n[candidate]\n'
                                          'site = "file:candidate"\n')

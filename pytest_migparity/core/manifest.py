@@ -111,11 +111,13 @@ class WeightsTable(_Table):
     """L1: `tied_left_out` says that a checkpoint may leave out a tensor that is tied to another.
 
     `cast`: one side holds the other's weights rounded to this dtype; the wider side proves it with the digest of its
-    own rounded copy. Both sides start from `checkpoint`, as a `resume` or not; what matches `new` it need not fill.
+    own rounded copy. `layout`: the file, beside the manifest, of the map that brought one side's tensors to the other's
+    names and layout. Both sides start from `checkpoint`, as a `resume` or not; what matches `new` it need not fill.
     """
 
     tied_left_out: bool = False
     cast: Literal["bfloat16", "float16", "float32"] | None = None
+    layout: str = ""
     checkpoint: str = ""
     resume: bool | None = None
     new: list[str] = []

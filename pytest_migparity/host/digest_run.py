@@ -13,11 +13,13 @@ from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 from ..wire.digest import Digest, TensorDigest
 from ..wire.digest_text import to_text
+from ..wire.layout import Layout, layout_hash
 from .digest import algorithm_here, digest_tensor
 from .digest_journal import Journal, state_of
 from .digest_numpy import LEAF, Array
-from .digest_shards import bytes_of, refuse_existing, shard_of, write_new
+from .digest_shards import bytes_of, shard_of
 from .layout import apply_layout, read_layout
+from .new_file import refuse_existing, write_new
 from .progress import Progress
 from .tensor_files import open_source
 from .tensors import Tensor
@@ -69,8 +71,9 @@ def write_digest(wanted: Wanted) -> Written:
     algorithm = wanted.algorithm or algorithm_here()
     opened = open_source(wanted.path)
     before = state_of(opened.files)
-    tensors, part = _chosen(opened.tensors, wanted)
-    journal = Journal(wanted.out + ".journal", _settings(wanted, algorithm, before), wanted.level, algorithm)
+    layout = read_layout(wanted.layout) if wanted.layout else None
+    tensors, part = _chosen(opened.tensors, wanted, layout)
+    journal = Journal(wanted.out + ".journal", _settings(wanted, algorithm, layout, before), wanted.level, algorithm)
     try:
         done = [journal.get(tensor.name, tensor.dtype, tensor.shape) for tensor in tensors]
         items = [item for item in done if item is not None]
@@ -81,7 +84,8 @@ def write_digest(wanted: Wanted) -> Written:
             items.append(item)
         if state_of(opened.files) != before:
             raise ValueError("%s changed while it was digested: digest it again" % wanted.path)
-        digest = Digest(wanted.level, algorithm, tuple(sorted(items, key=lambda item: item.name)), part)
+        digest = Digest(wanted.level, algorithm, tuple(sorted(items, key=lambda item: item.name)), part,
+                        layout_hash(layout) if layout else "")
         text = to_text(digest)
         write_new(wanted.out, text)
     except BaseException:
@@ -91,10 +95,10 @@ def write_digest(wanted: Wanted) -> Written:
     return Written(digest, len(text), resumed, opened.left_out)
 
 
-def _chosen(tensors: List[Tensor], wanted: Wanted) -> Tuple[List[Tensor], str]:
+def _chosen(tensors: List[Tensor], wanted: Wanted, layout: Optional[Layout]) -> Tuple[List[Tensor], str]:
     """(the tensors to digest, the part of the whole that they are)."""
-    if wanted.layout:
-        tensors = apply_layout(tensors, read_layout(wanted.layout))
+    if layout:
+        tensors = apply_layout(tensors, layout)
     if wanted.zoom:
         tensors = zoomed(tensors, wanted.zoom)
     if wanted.cast:
@@ -102,13 +106,9 @@ def _chosen(tensors: List[Tensor], wanted: Wanted) -> Tuple[List[Tensor], str]:
     return shard_of(tensors, wanted.shard) if wanted.shard else (tensors, "")
 
 
-def _settings(wanted: Wanted, algorithm: str, state: str) -> str:
+def _settings(wanted: Wanted, algorithm: str, layout: Optional[Layout], state: str) -> str:
     """What a journal's lines must have been made of and with, to be used again."""
-    layout = b""
-    if wanted.layout:
-        with open(wanted.layout, "rb") as stream:
-            layout = stream.read()
-    told = [state, wanted.level, algorithm, wanted.zoom, wanted.cast, hashlib.sha256(layout).hexdigest()]
+    told = [state, wanted.level, algorithm, wanted.zoom, wanted.cast, layout_hash(layout) if layout else ""]
     return hashlib.sha256(json.dumps(told).encode("ascii")).hexdigest()[:16]
 
 

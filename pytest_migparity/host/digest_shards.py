@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-import os
 import re
 from typing import Dict, List, Sequence, Tuple
 
 from ..wire.digest import ITEMSIZE, Digest, DigestError, TensorDigest
 from ..wire.digest_text import read, to_text
+from .new_file import refuse_existing, write_new
 from .tensors import Tensor
 
 _SHARD = re.compile("(0|[1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
@@ -49,7 +49,8 @@ def merged(shards: Sequence[Tuple[str, Digest]]) -> Digest:
         if not digest.part:
             raise DigestError("%s is a whole digest, not a shard of one" % file)
         for what, mine, theirs in (("level", digest.level, first.level), ("hash", digest.algorithm, first.algorithm),
-                                   ("checkpoint", _whole(digest), _whole(first))):
+                                   ("checkpoint", _whole(digest), _whole(first)),
+                                   ("layout", digest.layout or "none", first.layout or "none")):
             if mine != theirs:
                 raise DigestError("%s and %s are not of one digest: %s %s, and %s" % (file, first_file, what, mine,
                                                                                       theirs))
@@ -66,7 +67,7 @@ def merged(shards: Sequence[Tuple[str, Digest]]) -> Digest:
     whole = tuple(tensors[name] for name in sorted(tensors))
     if fingerprint([(item.name, item.dtype, item.shape) for item in whole]) != _whole(first).split()[-1]:
         raise DigestError("all %d shards together are not the tensors of their checkpoint" % amount)
-    return Digest(first.level, first.algorithm, whole)
+    return Digest(first.level, first.algorithm, whole, layout=first.layout)
 
 
 def write_merged(files: Sequence[str], out: str) -> Tuple[Digest, int]:
@@ -76,19 +77,6 @@ def write_merged(files: Sequence[str], out: str) -> Tuple[Digest, int]:
     text = to_text(found)
     write_new(out, text)
     return found, len(text)
-
-
-def refuse_existing(out: str) -> None:
-    """ValueError where a file is there already: evidence is never overwritten."""
-    if os.path.exists(out):
-        raise ValueError("%s exists; move it away or choose another --out" % out)
-
-
-def write_new(out: str, text: str) -> None:
-    """Write a file at once, or not at all."""
-    with open(out + ".part", "w", encoding="ascii") as stream:
-        stream.write(text)
-    os.replace(out + ".part", out)
 
 
 def _whole(digest: Digest) -> str:

@@ -12,7 +12,6 @@ unmodified torch model by hooks; another framework does the same in a few lines:
 
 import contextlib
 import os
-import tempfile
 import time
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
@@ -22,6 +21,7 @@ from ..wire import record
 from ..wire.packed import MAX_TEXT
 from ..wire.record import Event, Facts, Recording
 from .digest import algorithm_here, fine_lanes, measured, summary
+from .new_file import write_new
 from .record_kept import Kept
 from .tensors import Tensor, of_array
 
@@ -159,15 +159,7 @@ class Recorder:
         text = record.to_text(made)
         if not self._written:
             self._claim()
-        folder = os.path.dirname(os.path.abspath(self.out))
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".record-")
-        try:
-            with os.fdopen(handle, "w", encoding="ascii", newline="\n") as stream:
-                stream.write(text)
-            os.replace(temporary, self.out)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        write_new(self.out, text)
 
     def _claim(self) -> None:
         """Make the file ours, so that two ranks with one name do not write over each other."""

@@ -43,7 +43,7 @@ class TensorMatch:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """All tensors of both sides, in order of their names; `notes` say why nothing was compared, where that is so."""
+    """All tensors of both sides, by name; `notes` say why nothing was compared, or which side was mapped."""
 
     outcome: Outcome
     tensors: tuple[TensorMatch, ...] = ()
@@ -73,7 +73,9 @@ def match(baseline: Digest, candidate: Digest) -> Match:
     pairs = _Sides(baseline, candidate, by_value=min(baseline.level, candidate.level) > 0)
     found = sorted([*pairs.shared(), *pairs.unshared()], key=lambda item: item.name)
     good = all(item.fault in GOOD for item in found)
-    return Match(Outcome.PASS if good else Outcome.FAIL, tuple(found))
+    mapped = [note("digest-mapped", side=side, layout=digest.layout)
+              for side, digest in (("baseline", baseline), ("candidate", candidate)) if digest.layout]
+    return Match(Outcome.PASS if good else Outcome.FAIL, tuple(found), tuple(mapped))
 
 
 _Content = tuple[tuple[int, ...], str, str]

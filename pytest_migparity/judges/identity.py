@@ -25,10 +25,14 @@ _ROUNDS = {"bfloat16": (2.0**-8, 0.0), "float16": (2.0**-11, 2.0**-25), "float32
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What one side says of itself at L1: digests by what they are of (`weights`, `loaded`, `data`), and its start."""
+    """What one side says of itself at L1: digests by what they are of (`weights`, `loaded`, `data`), and its start.
+
+    `dropped` is what the map that its tensors were brought through leaves out, each with the reason.
+    """
 
     digests: Mapping[str, Digest] = field(default_factory=dict)
     start: Witnesses | None = None
+    dropped: tuple[str, ...] = ()
 
 
 def judge_identity(baseline: Evidence[Identity], candidate: Evidence[Identity], *,
@@ -49,7 +53,8 @@ def judge_identity(baseline: Evidence[Identity], candidate: Evidence[Identity], 
     matches = {what: match(ours[what], theirs[what]) for what in ("weights", "loaded", "data")
                if what in ours and what in theirs}
     unsure += [item for found in matches.values() if found.outcome is Outcome.INCONCLUSIVE for item in found.notes]
-    within = [item for side, digests in zip(sides, (ours, theirs), strict=True) for item in _loaded(side.side, digests)]
+    within, without = _loaded(sides, (ours, theirs))
+    unsure += without
     proofs = _proofs(ours, theirs, policy)
     bad = {what: [item for item in found.tensors if item.fault not in GOOD and not _declared(item, policy, proofs)]
            for what, found in matches.items()}
@@ -68,7 +73,7 @@ def judge_identity(baseline: Evidence[Identity], candidate: Evidence[Identity], 
     notes = [*unsure, *within, *started]
     for what, found in bad.items():
         notes += _named(what, found)
-    notes += [item for what, found in matches.items() for item in _accepted(what, found)]
+    notes += [*_mapped(sides), *(item for what, found in matches.items() for item in _accepted(what, found))]
     return Finding(outcome, checks, _coverage(matches.values()), first_divergence=_first(bad), notes=tuple(notes),
                    mode=policy.mode)
 
@@ -96,15 +101,21 @@ def _absent(ours: Mapping[str, Digest], theirs: Mapping[str, Digest], policy: Po
     return found
 
 
-def _loaded(side: str, digests: Mapping[str, Digest]) -> list[Note]:
-    """A loader that leaves other values in memory than the file holds."""
-    if not ("weights" in digests and "loaded" in digests):
-        return []
-    held = {item.name: item for item in digests["weights"].tensors}
-    bad = [item for item in match(digests["weights"], digests["loaded"]).tensors
-           if item.fault not in (*GOOD, Fault.TIED) and item.name in held]
-    return [note("identity-loaded-differs", side=side, count=len(bad), first=min((item.name for item in bad),
-                                                                                 key=natural))] if bad else []
+def _loaded(sides: Sequence[Evidence[Identity]],
+            both: Sequence[Mapping[str, Digest]]) -> tuple[list[Note], list[Note]]:
+    """(loaders that leave other values in memory than the file holds, what keeps that from being known)."""
+    wrong, unsure = [], []
+    for side, digests in zip(sides, both, strict=True):
+        if not ("weights" in digests and "loaded" in digests):
+            continue
+        found = match(digests["weights"], digests["loaded"])
+        held = {item.name for item in digests["weights"].tensors}
+        bad = [item.name for item in found.tensors if item.fault not in (*GOOD, Fault.TIED) and item.name in held]
+        if found.outcome is Outcome.INCONCLUSIVE:
+            unsure.append(note("identity-loaded-open", side=side.side))
+        elif bad:
+            wrong.append(note("identity-loaded-differs", side=side.side, count=len(bad), first=min(bad, key=natural)))
+    return wrong, unsure
 
 
 _Proofs = Mapping[str, Mapping[str, TensorDigest]]
@@ -161,6 +172,16 @@ def _accepted(what: str, found: Match) -> list[Note]:
     """What passed without being the same bytes: the reader should know."""
     equal = found.counts[Fault.VALUE_EQUAL.value]
     return [note("identity-value-equal", what=what, count=equal)] if equal else []
+
+
+def _mapped(sides: Sequence[Evidence[Identity]]) -> list[Note]:
+    """Whose tensors were brought to the other's names and layout, and what was left out on the way."""
+    found = []
+    for side in sides:
+        held = side.runs[0].table
+        for layout in sorted({digest.layout for digest in held.digests.values() if digest.layout}):
+            found.append(note("identity-mapped", side=side.side, layout=layout, dropped="; ".join(held.dropped) or "-"))
+    return found
 
 
 def _first(bad: Mapping[str, Sequence[TensorMatch]]) -> Divergence | None:

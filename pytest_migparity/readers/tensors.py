@@ -9,6 +9,7 @@ from typing import BinaryIO
 from pytest_migparity.core.errors import UserError
 from pytest_migparity.wire import digest_text, record
 from pytest_migparity.wire.digest import Digest, DigestError
+from pytest_migparity.wire.names import part_of
 from pytest_migparity.wire.packed import MAX_TEXT
 from pytest_migparity.wire.record import RecordError, Recording
 
@@ -32,9 +33,13 @@ def read_digests(files: Files) -> dict[str, Digest]:
         if what in found:
             raise UserError(f"{name}: there are two digests of the {what}; leave the one that is meant")
         try:
-            found[what] = digest_text.from_text(_text(opened))
+            digest = digest_text.from_text(_text(opened))
         except DigestError as error:
             raise UserError(f"{name}: {error}") from None
+        part = next((item.name for item in digest.tensors if part_of(item.name)), None)
+        if part is not None:
+            raise UserError(f"{name}: it holds {part}, a part of a tensor (--zoom), expected the whole checkpoint")
+        found[what] = digest
     return found
 
 

@@ -72,13 +72,15 @@ class Digest(NamedTuple):
     """The tensors of one checkpoint in order of their names; `algorithm` is the content hash's.
 
     `part` is empty for a whole checkpoint. A shard's is `i/n of FINGERPRINT`, i from 0, the fingerprint that of all
-    tensors of the checkpoint: shards say nothing until all n of one fingerprint are merged.
+    tensors of the checkpoint: shards say nothing until all n of one fingerprint are merged. `layout` is the hash of the
+    map (`wire.layout`) that the tensors were brought through, empty where they are as the checkpoint holds them.
     """
 
     level: int
     algorithm: str
     tensors: Tuple[TensorDigest, ...]
     part: str = ""
+    layout: str = ""
 
 
 def step(l2: float, lanes: int = LANES) -> float:
@@ -120,6 +122,8 @@ def check(digest: Digest) -> None:
     part = _PART.fullmatch(digest.part) if isinstance(digest.part, str) else None
     if digest.part and not (part and int(part[1]) < int(part[2])):
         raise DigestError("its part is %.40r, expected such as '0/4 of' and 16 hex digits" % (digest.part,))
+    if digest.layout and not (isinstance(digest.layout, str) and _HASH.fullmatch(digest.layout)):
+        raise DigestError("its layout is %.40r, expected the 16 hex digits of a map" % (digest.layout,))
     before = ""
     for item in digest.tensors:
         name = item.name

@@ -35,6 +35,8 @@ def to_table(digest: Digest) -> bytes:
             "kinds": kinds, "kind": [place[item.dtype, item.shape] for item in tensors]}  # type: Dict[str, Any]
     if digest.part:
         head["part"] = digest.part
+    if digest.layout:
+        head["layout"] = digest.layout
     columns = [b"".join(bytes.fromhex(item.hash) for item in tensors)]
     if digest.level:
         measured = [item.stats for item in tensors if item.stats is not None]
@@ -124,7 +126,7 @@ def _from_table(table: bytes) -> Digest:
             items[index] = items[index]._replace(stats=stats)
     if columns.left:
         raise DigestError("its table is longer than %d tensors need, by %d bytes" % (len(items), columns.left))
-    return Digest(head["level"], head.get("hash", ""), tuple(items), head.get("part", ""))
+    return Digest(head["level"], head.get("hash", ""), tuple(items), head.get("part", ""), head.get("layout", ""))
 
 
 class _Columns:

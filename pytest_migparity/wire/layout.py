@@ -2,8 +2,8 @@
 
 A name pattern holds placeholders: `{i}` stands for characters other than ".", `{rest*}` for any. A rule takes all
 tensors that fit its `from` patterns, groups them by what the placeholders stand for, applies its operations in order
-and names what comes out by its `to` patterns. `host.layout` applies a map; the manifest's `[[weights.layout]]` tables
-hold the same keys.
+and names what comes out by its `to` patterns. `host.layout` applies a map; the manifest's `[weights] layout` names its
+file, and a digest of mapped tensors carries its hash.
 """
 
 import hashlib

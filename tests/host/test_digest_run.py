@@ -199,6 +199,7 @@ def same_name(parts):
     (lambda parts: [parts[0], (parts[1][0], parts[1][1]._replace(algorithm="xxh3_128"))], "hash xxh3_128, and sha256"),
     (lambda parts: [parts[0], (parts[1][0], parts[1][1]._replace(part="1/3 of " + "0" * 16))], "checkpoint 3 of 0000"),
     (lambda parts: [parts[0], (parts[1][0], parts[1][1]._replace(part=parts[1][1].part.replace("/3", "/4")))], "not of one"),
+    (lambda parts: [parts[0], (parts[1][0], parts[1][1]._replace(layout="0" * 16))], "layout 0000000000000000, and none"),
     (without_a_tensor, "all 3 shards together are not the tensors"),
     (same_name, "two digests of the tensor big"),
 ])
@@ -217,6 +218,12 @@ def test_a_shard_that_is_none_is_refused(source, shard):
 def test_a_digest_of_no_possible_part_is_refused(source, part):
     with pytest.raises(DigestError, match="its part is"):
         to_text(digest(open_tensors(str(source)), algorithm="sha256")._replace(part=part))
+
+
+@pytest.mark.parametrize("layout", ["0123", "0123456789ABCDEF", 7])
+def test_a_digest_of_no_possible_map_is_refused(source, layout):
+    with pytest.raises(DigestError, match="its layout is"):
+        to_text(digest(open_tensors(str(source)), algorithm="sha256")._replace(layout=layout))
 
 
 class Terminal(io.StringIO):

@@ -1,6 +1,7 @@
 """How far apart two recorded tensors are, where the sketch alone would not say it.
 
-Of the first 64 elements 20 pairs share one of the 64 lanes: 9 and 12 with one sign, 3 and 9 with opposite ones.
+A tensor of up to 64 elements has a lane for each. Of the first elements of a larger one 9 and 12 share one of its 64
+lanes with one sign, 3 and 9 with opposite ones.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ def far(array, other, dtype=""):
     return apart(*(event("output", "x", np.asarray(each), dtype=dtype) for each in (array, other)))
 
 
-def spread(size=14, **places):
+def spread(size=70, **places):
     """Zeros, but for some places, and as much in the first as makes the norm 1."""
     array = np.zeros(size, np.float32)
     for place, value in places.items():
@@ -30,7 +31,7 @@ def spread(size=14, **places):
 def test_the_lanes_of_the_docstring_are_shared():
     lanes = {}
     for place in (3, 9, 12):
-        one = np.zeros(14, np.float32)
+        one = np.zeros(70, np.float32)
         one[place] = 1
         fine = event("output", "x", one).fine
         (lane,) = np.flatnonzero(fine)
@@ -40,20 +41,31 @@ def test_the_lanes_of_the_docstring_are_shared():
 
 
 def test_the_sum_bounds_what_cancels_out_in_the_sketch():
-    """.1 more in two elements of 10: (.2 - .01) / sqrt(10) = .06 at the least; the truth is .1418."""
-    found = far(spread(10), spread(10, at3=0.1, at9=0.1))
-    least = (0.2 - (1 - math.sqrt(0.98))) / math.sqrt(10)
+    """.1 more in two elements of 70: (.2 - .01) / sqrt(70) = .023 at the least; the truth is .1418."""
+    found = far(spread(), spread(at3=0.1, at9=0.1))
+    least = (0.2 - (1 - math.sqrt(0.98))) / math.sqrt(70)
     assert found.relative == pytest.approx(least, rel=1e-3)
     assert found.low == found.relative <= found.high
     assert found.cosine == pytest.approx(1 - least**2 / 2, abs=1e-5)
 
 
 def test_the_interval_holds_what_only_the_sum_shows():
-    """The sketch sees nothing at all; the truth is .1414, the sum says .2 / sqrt(10) = .063."""
-    other = spread(10)
+    """The sketch sees nothing at all; the truth is .1414, the sum says .2 / sqrt(70) = .024."""
+    other = spread()
     other[[3, 9]] = 0.1
-    found = far(spread(10), other)
-    assert found.low == found.relative == found.high == pytest.approx(0.2 / math.sqrt(10), rel=1e-3)
+    found = far(spread(), other)
+    assert found.low == found.relative == found.high == pytest.approx(0.2 / math.sqrt(70), rel=1e-3)
+
+
+@pytest.mark.parametrize("size", [1, 14, 64])
+def test_of_a_small_tensor_every_element_counts_for_itself(size):
+    """Also where two would share a lane of a larger one: the distance is exact but for the lanes' rounding."""
+    array = normal(size, seed=5)
+    other = array.copy()
+    other[[min(place, size - 1) for place in (3, 9, 12)]] *= np.float32(1.001)
+    found = far(array, other)
+    true = np.linalg.norm(other.astype(np.float64) - array) / np.linalg.norm(array.astype(np.float64))
+    assert found.relative == pytest.approx(true, rel=1e-3)
 
 
 @pytest.mark.parametrize("sign", [1, -1], ids=["the least element", "the greatest element"])

@@ -146,3 +146,13 @@ def test_numbers_that_float16_cannot_hold_are_still_proved_by_their_rounded_copy
     rounded_copy = rounded_to("float16", small)
     baseline = Identity({**identity(small).digests, "weights.float16": rounded_copy})
     assert judged("L1", baseline, Identity({"weights": rounded_copy}), cast="float16").outcome is PASS
+
+
+def test_a_loader_whose_digest_has_another_hash_is_not_known_to_have_kept_the_weights():
+    """Memory and file of one side by two kinds of hash: both sides did the same, and it proves nothing."""
+    tensors = [of_array(name, array) for name, array in WEIGHTS.items()]
+    other = [of_array(name, array + 1) for name, array in WEIGHTS.items()]
+    side = Identity({"weights": digest(tensors, algorithm="sha256"), "loaded": digest(other, algorithm="xxh3_128")})
+    finding = judged("L1", side, side)
+    assert finding.outcome is INCONCLUSIVE
+    assert "identity-loaded-open" in codes(finding)

@@ -81,8 +81,8 @@ def test_samples_in_another_order_fail_and_are_named():
 
 
 def test_two_joints_that_change_places_fail_where_the_sketch_sees_nothing():
-    """Joints 9 and 12 of 14 share a lane and a sign."""
-    state = normal(14, seed=3)
+    """Joints 9 and 12 of 70 share a lane and a sign."""
+    state = normal(70, seed=3)
     other = state.copy()
     other[[9, 12]] = state[[12, 9]]
     finding = judged("L2", given("state", state), given("state", other))

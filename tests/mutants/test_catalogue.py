@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pytest
 from evidence_kit import REPO
 
-from pytest_migparity.assess import Side, assess, judge_evidence
+from pytest_migparity.assess import assess, judge_evidence
 from pytest_migparity.core.levels import LEVELS
 from pytest_migparity.core.limits import Declared, Floors, default_limits
 from pytest_migparity.core.manifest import Manifest, load_manifest
@@ -25,6 +25,7 @@ from pytest_migparity.core.verdict import Outcome, State, Verdict
 from pytest_migparity.rehearsal.faults import CATALOGUE, Fault
 from pytest_migparity.rehearsal.recipe import recipe_from
 from pytest_migparity.rehearsal.rehearse import rehearse
+from pytest_migparity.sides import Side
 from pytest_migparity.wire import receipt
 from pytest_migparity.wire.receipt import recipe_hash
 

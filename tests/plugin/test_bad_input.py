@@ -21,7 +21,7 @@ import pytest
 from evidence_kit import NUDGED, curve, write_losses
 
 from pytest_migparity import cli
-from pytest_migparity.assess import Side, assess
+from pytest_migparity.assess import assess
 from pytest_migparity.channels.store import ENV as CACHE
 from pytest_migparity.core.errors import UserError
 from pytest_migparity.core.levels import LEVELS
@@ -30,6 +30,7 @@ from pytest_migparity.core.manifest import load_manifest
 from pytest_migparity.core.verdict import Outcome, Verdict
 from pytest_migparity.rehearsal.rehearse import rehearse
 from pytest_migparity.reports.messages import catalogue, tell
+from pytest_migparity.sides import Side
 from pytest_migparity.wire import receipt
 from pytest_migparity.wire.receipt import Receipt, recipe_hash
 

@@ -23,11 +23,12 @@ from typing import Any
 import pytest
 from evidence_kit import REPO
 
-from pytest_migparity.assess import Handle, Side, assess
+from pytest_migparity.assess import assess
 from pytest_migparity.core.levels import LEVELS
 from pytest_migparity.core.limits import default_limits
 from pytest_migparity.core.manifest import Manifest, load_manifest
 from pytest_migparity.core.verdict import Outcome, Verdict
+from pytest_migparity.sides import Handle, Side
 from pytest_migparity.wire import receipt
 from pytest_migparity.wire.receipt import Receipt, recipe_hash
 

@@ -13,6 +13,11 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "nothing to compare: the baseline has {baseline} tensors, the candidate {candidate}",
         "无可比较内容：基线有 {baseline} 个张量，候选有 {candidate} 个",
     ),
+    "digest-mapped": (
+        "the {side}'s tensors are as the layout map {layout} brings them to the other side's; for a closer look give the "
+        "same --layout again",
+        "{side} 侧的张量已按布局映射 {layout} 转换；若需进一步查看，请再次给出相同的 --layout",
+    ),
     "digest-part": (
         "only a shard: baseline {baseline}, candidate {candidate}; `migparity merge` all shards of each side first",
         "仅为分片：基线 {baseline}，候选 {candidate}；请先对每侧的全部分片执行 `migparity merge`",

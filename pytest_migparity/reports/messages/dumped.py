@@ -37,6 +37,11 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "one side is a dump of statistics and the other a recording: they were not compared",
         "一侧为统计量转储，另一侧为录制：未作比较",
     ),
+    "dump-data": (
+        "the {side}'s digest of its data ({file}) was not compared: a dump of statistics stands for its weights; bring "
+        "weights.digest",
+        "{side} 侧的数据摘要（{file}）未作比较：其权重仅有统计量转储；请提供 weights.digest",
+    ),
     "dump-argument": (
         "{where}: the operation was given {baseline} in the baseline and {candidate} in the candidate",
         "{where}：该算子的参数，基线为 {baseline}，候选为 {candidate}",

@@ -9,6 +9,20 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "only the {side} has a digest of its {what}: it was not compared",
         "仅 {side} 侧有 {what} 的摘要：未作比较",
     ),
+    "identity-mapped": (
+        "the {side}'s tensors were compared as the layout map {layout} brings them to the other side's; left out: {dropped}",
+        "{side} 侧的张量按布局映射 {layout} 转换后比较；略去：{dropped}",
+    ),
+    "identity-other-map": (
+        "{side}: the digest of its {what} was made through the layout map {found}, and the manifest's [weights] layout "
+        "declares {declared}: digest again with --layout and the declared map",
+        "{side}：其 {what} 的摘要经由布局映射 {found} 生成，而清单 [weights] layout 声明的是 {declared}：请以声明的映射和 --layout 重新生成",
+    ),
+    "identity-loaded-open": (
+        "{side}: whether memory held what the file holds is not known: the digests of the two have other content hashes; "
+        "digest both with --hash sha256",
+        "{side}：无法判断内存与文件内容是否一致：两份摘要的内容哈希算法不同；请均以 --hash sha256 生成",
+    ),
     "identity-loaded-differs": (
         "{side}: {count} tensors in memory after loading are not what the file holds, the first is {first}",
         "{side}：加载后内存中有 {count} 个张量与文件内容不符，首个为 {first}",
