@@ -90,7 +90,7 @@ def _decide_pairs(matches: Matches, margin: float, alpha: float, published: floa
     target = math.log(1 / alpha)
     for_pass, for_fail = (matches.against(outcome) for outcome in ("PASS", "FAIL"))
     passed, capital = _bet(for_pass, 1, margin, target, published)
-    failed, _ = _bet(for_fail, -1, margin, target, published)
+    failed, lossy = _bet(for_fail, -1, margin, target, published)
     loss = -float(for_fail[1].mean()) if len(for_fail[1]) else 0.0
     worst = -float(for_pass[1].mean()) if len(for_pass[1]) else 0.0
     remarks: list[Note] = []
@@ -98,7 +98,7 @@ def _decide_pairs(matches: Matches, margin: float, alpha: float, published: floa
     if passed != NEVER and worst <= margin:
         outcome = Outcome.PASS
         remarks.append(note("loop-passed", at=passed, pairs=len(for_pass[0]), alpha=alpha))
-        if failed != NEVER and loss > 0:
+        if lossy >= target and loss > 0:
             remarks.append(note("loop-real-loss", loss=loss))
     elif failed != NEVER and loss > 0:
         outcome = Outcome.FAIL

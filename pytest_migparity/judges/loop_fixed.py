@@ -13,7 +13,7 @@ from scipy import stats
 
 Floats = NDArray[np.float64]
 EXACT_UP_TO = 1500  # episodes of a side; beyond, the score test's own size is within a part in a thousand of nominal
-_NUISANCE = 201  # rates at which the exact test looks for the largest size
+_NUISANCE = 101  # rates at which the exact test looks for the largest size
 POWER = 0.9
 
 
