@@ -130,7 +130,7 @@ def certificate(baseline: Sequence[int], difference: Sequence[int], sign: int, m
             likely = (episodes * rate - successes) / left
             centre = (-episodes * margin - net) / left if sign > 0 else -net / left
             aim = (-episodes * loss - net) / left
-            if sign > 0 and (centre < -likely - 1e-12 or (centre <= -likely and likely <= 0.0)):
+            if sign > 0 and centre < -likely - 1e-12:
                 return n, math.inf  # the episodes that are left cannot make it a loss of the margin any more
             if sign < 0 and centre > 1.0 - likely + 1e-12:
                 capital = math.inf

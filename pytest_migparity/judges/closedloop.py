@@ -21,7 +21,7 @@ from pytest_migparity.wire.rollouts import Rollouts
 
 from . import loop_notes as notes
 from .betting import NEVER, certificate
-from .loop_fixed import tango_z, unpaired_p
+from .loop_fixed import tango_z, unpaired_bound, unpaired_p
 from .loop_pairs import Ints, Match, Matches, match
 from .loop_plan import pairs_needed
 from .loop_tasks import Row, TaskLoss, by_task
@@ -90,7 +90,7 @@ def _decide_pairs(matches: Matches, margin: float, alpha: float, published: floa
     target = math.log(1 / alpha)
     for_pass, for_fail = (matches.against(outcome) for outcome in ("PASS", "FAIL"))
     passed, capital = _bet(for_pass, 1, margin, target, published)
-    failed, _ = _bet(for_fail, -1, margin, target, published)
+    failed, lossy = _bet(for_fail, -1, margin, target, published)
     loss = -float(for_fail[1].mean()) if len(for_fail[1]) else 0.0
     worst = -float(for_pass[1].mean()) if len(for_pass[1]) else 0.0
     remarks: list[Note] = []
@@ -98,7 +98,7 @@ def _decide_pairs(matches: Matches, margin: float, alpha: float, published: floa
     if passed != NEVER and worst <= margin:
         outcome = Outcome.PASS
         remarks.append(note("loop-passed", at=passed, pairs=len(for_pass[0]), alpha=alpha))
-        if failed != NEVER and loss > 0:
+        if lossy >= target and loss > 0:
             remarks.append(note("loop-real-loss", loss=loss))
     elif failed != NEVER and loss > 0:
         outcome = Outcome.FAIL
@@ -167,21 +167,13 @@ def _decide_counts(ours: Rollouts, theirs: Rollouts, margin: float, alpha: float
     kindest = (good, of + lost_a), (got + lost_b, tried + lost_b)
     measured = kindest[0][0] / kindest[0][1] - kindest[1][0] / kindest[1][1]
     worse = unpaired_p(*kindest[0], *kindest[1], 0.0, worse=True) <= alpha
-    bound = _smallest_unpaired(base, cand, alpha)
+    bound = unpaired_bound(*base, *cand, alpha)
     if p <= alpha:
         remarks = [note("loop-real-loss", loss=loss)] if worse and loss > 0 else []
         return Decision(Outcome.PASS, min(bound, margin), p, loss, tuple(remarks))
     if worse and measured >= margin:
         return Decision(Outcome.FAIL, max(bound, math.nextafter(margin, 1)), p, loss)
     return Decision(Outcome.INCONCLUSIVE, max(bound, math.nextafter(margin, 1)), p, loss)
-
-
-def _smallest_unpaired(base: tuple[int, int], cand: tuple[int, int], alpha: float) -> float:
-    low, high = 0.0, 0.999
-    while high - low > _FINEST:
-        middle = (low + high) / 2
-        low, high = (low, middle) if unpaired_p(*base, *cand, middle) <= alpha else (middle, high)
-    return high
 
 
 def _checks(decision: Decision, limits: Limits, ours: Rollouts, theirs: Rollouts,

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 Floats = NDArray[np.float64]
-EXACT_UP_TO = 1500  # episodes of a side; beyond, the score test's own size is within a part in a thousand of nominal
-_NUISANCE = 201  # rates at which the exact test looks for the largest size
+EXACT_UP_TO = 300  # episodes of a side; beyond, the normal approximation of the score is close enough
+_NUISANCE = 101  # rates at which the exact test looks for the largest size
 POWER = 0.9
+_FINEST = 1e-3
 
 
 def tango_z(lost: float, gained: float, pairs: float, margin: float) -> float:
@@ -78,12 +79,22 @@ def unpaired_p(base: int, n_base: int, cand: int, n_cand: int, margin: float, *,
     return float(min(1.0, ((chance_cand @ extreme) * chance_base).sum(1).max()))
 
 
+def unpaired_bound(base: int, n_base: int, cand: int, n_cand: int, alpha: float) -> float:
+    """The smallest margin that the score test certifies, by its normal approximation: the bound of the loss."""
+    low, high = 0.0, 0.999
+    while high - low > _FINEST:
+        middle = (low + high) / 2
+        p = stats.norm.sf(float(score_z(np.array(base), n_base, np.array(cand), n_cand, middle)))
+        low, high = (low, middle) if p <= alpha else (middle, high)
+    return high
+
+
 def lower_bound(successes: int, episodes: int, alpha: float) -> float:
     """Clopper and Pearson's one-sided lower bound of a rate."""
     return 0.0 if successes == 0 else float(stats.beta.ppf(alpha, successes, episodes - successes + 1))
 
 
-def paired_sample(rate: float, loss: float, margin: float, discordant: float, alpha: float) -> int:
+def paired_sample(loss: float, margin: float, discordant: float, alpha: float) -> int:
     """Pairs with which Tango's test decides at power .9: PASS where the loss is 0, FAIL where it is beyond the margin.
 
     discordant: the share of pairs that are lost or gained. A FAIL must also measure a loss of the margin at least.

@@ -10,6 +10,21 @@ from pytest_migparity.core.verdict import Note
 from pytest_migparity.wire import rollouts as wire
 from pytest_migparity.wire.rollouts import RolloutError, Rollouts
 
+from .rollouts_counts import is_counts, read_counts
+from .rollouts_json import read_document
+from .rollouts_text import (
+    RESULT,
+    ROBOMIMIC,
+    ROBOTWIN,
+    VIDEO,
+    XPOLICYLAB,
+    read_libero,
+    read_result,
+    read_robomimic,
+    read_robotwin,
+    read_videos,
+    read_xpolicylab,
+)
 from .text import refuse_bytes, refuse_foreign, unix_lines, without_ansi
 
 MAX_BYTES = 1 << 28
@@ -48,7 +63,35 @@ def _read(name: str, opened: Callable[[], BinaryIO]) -> tuple[Rollouts, tuple[No
         raise UserError(f"{name}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
     text = without_ansi(unix_lines(text))
     refuse_foreign(text, name)
+    for fits, reader in _FORMATS:
+        if fits(text):
+            return reader(text, name), ()
     try:
         return wire.from_text(text), ()
     except RolloutError as error:
         raise UserError(f"{name}: {error}") from None
+
+
+def _document(text: str) -> bool:
+    """One JSON document over several lines, or one line with the keys of one."""
+    start = text.lstrip()
+    if not start.startswith("{"):
+        return False
+    first = start.split("\n", 1)[0].rstrip()
+    return first == "{" or any(f'"{key}"' in first for key in ("per_task", "per_episode", "episodes",
+                                                                          "num_attempts"))
+
+
+def _videos(text: str) -> bool:
+    return VIDEO.fullmatch(text.strip().split("\n", 1)[0].rsplit("/", 1)[-1]) is not None
+
+
+def _libero(text: str) -> bool:
+    return "Starting episode " in text and "Success: " in text
+
+
+_FORMATS: tuple[tuple[Callable[[str], object], Callable[[str, str], Rollouts]], ...] = (
+    (_document, read_document), (ROBOTWIN.search, read_robotwin), (XPOLICYLAB.search, read_xpolicylab),
+    (_libero, read_libero), (RESULT.search, read_result), (ROBOMIMIC.search, read_robomimic), (_videos, read_videos),
+    (is_counts, read_counts))
+"""What tells a format, and its reader, in the order in which they are asked; episodes of ours come last."""
