@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from . import cli_tensors
+from . import cli_rollout, cli_tensors
 from .command_line import EXIT, USAGE, spoken_language
 from .core.errors import UserError, did_you_mean
 from .core.verdict import Outcome
@@ -17,6 +17,7 @@ app = typer.Typer(name="migparity", no_args_is_help=True, add_completion=False, 
                   help="Was accuracy lost in the migration, and where does the loss first show?")
 
 app.add_typer(cli_tensors.app)
+app.add_typer(cli_rollout.app)
 
 
 @app.command()

@@ -9,11 +9,12 @@ _EVERY = 2.0  # seconds between two looks of the plain line
 
 
 class Progress:
-    """Counts bytes of `total`, from any thread. Writes to stderr, and nothing where that is no terminal."""
+    """Counts bytes, or another unit, of `total`, from any thread. Writes to stderr, and nothing but to a terminal."""
 
-    def __init__(self, total: int, what: str) -> None:
+    def __init__(self, total: int, what: str, unit: str = "B") -> None:
         self._total, self._what, self._done = max(total, 1), what, 0
         self._lock, self._next = threading.Lock(), time.monotonic() + _EVERY
+        self._unit = unit
         self._shown = sys.stderr.isatty()
         self._bar: Any = None
         if self._shown:
@@ -21,7 +22,7 @@ class Progress:
                 from tqdm import tqdm  # type: ignore[import-untyped]
             except ImportError:
                 return
-            self._bar = tqdm(total=total, unit="B", unit_scale=True, desc=what, file=sys.stderr)
+            self._bar = tqdm(total=total, unit=unit, unit_scale=unit == "B", desc=what, file=sys.stderr)
 
     def add(self, amount: int) -> None:
         """So many bytes more are done."""
@@ -42,5 +43,6 @@ class Progress:
             sys.stderr.write("\n")
 
     def _line(self) -> None:
-        sys.stderr.write("\r%s: %3d %% of %.1f GB" % (self._what, 100 * self._done // self._total, self._total / 1e9))
+        whole = "%.1f GB" % (self._total / 1e9) if self._unit == "B" else "%d %s" % (self._total, self._unit)
+        sys.stderr.write("\r%s: %3d %% of %s" % (self._what, 100 * self._done // self._total, whole))
         sys.stderr.flush()

@@ -175,6 +175,8 @@ def planned_in(path: Path) -> list[Planned]:
     """The episodes of a plan, a JSON list of `{"task": ..., "seed": ...}`; UserError names what is wrong."""
     try:
         rows = json.loads(path.read_text("utf-8"))
+        if not isinstance(rows, list) or not rows:
+            raise ValueError("it is no list, or an empty one")
         return [(str(row["task"]), int(row["seed"])) for row in rows]
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None

@@ -222,9 +222,9 @@ def test_every_option_of_the_plugin_and_every_command_is_in_the_reference() -> N
     source = (REPO / "pytest_migparity" / "plugin.py").read_text("utf-8")
     options = re.findall(r'addoption\("(--[\w-]+)"', source)
     assert len(options) >= 4
-    sources = [(REPO / "pytest_migparity" / name).read_text("utf-8") for name in ("cli.py", "cli_tensors.py")]
+    sources = [(REPO / "pytest_migparity" / name).read_text("utf-8") for name in ("cli.py", "cli_tensors.py", "cli_rollout.py")]
     commands = re.findall(r"@app\.command\(.*\)\ndef (\w+)", "".join(sources))
-    assert len(commands) >= 13
+    assert len(commands) >= 14
     assert not [name for name in options if f"`{name}" not in text]
     assert not [name for name in commands if f"`migparity {name}" not in text]
 

@@ -19,12 +19,16 @@ class Line:
         if seed == int(os.environ.get("TOY_ODD", "-1")):
             raise RuntimeError("the gripper fell off")
         self.at = -float(seed % 5)
-        return {"place": np.array([self.at])}, {"rejected": seed == int(os.environ.get("TOY_REJECTED", "-1"))}
+        self.seed = seed
+        return self.seen(), {"rejected": seed == int(os.environ.get("TOY_REJECTED", "-1"))}
+
+    def seen(self):
+        return {"place": np.array([self.at]), "seed": np.array([self.seed])}
 
     def step(self, action):
         print("noise on stdout")
         self.at += float(action[0])
-        return {"place": np.array([self.at])}, 0.0, self.at >= GOAL, False, {
+        return self.seen(), 0.0, self.at >= GOAL, False, {
             "is_success": self.at >= GOAL, "goal_error": max(GOAL - self.at, 0.0), "collisions": ["arm-table"]}
 
 
