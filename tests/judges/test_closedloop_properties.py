@@ -255,5 +255,5 @@ def test_fixed_samples_are_those_of_the_table():
     """facts/closedloop.md: 844/514/203 paired and 1656 unpaired for .05 at .589; simulated there, formulas here."""
     for correlation, wanted in ((0.5, 844), (0.7, 514), (0.9, 203)):
         assert paired_sample(0.0, 0.05, discordance(0.589, correlation), 0.05) == pytest.approx(wanted, rel=0.08)
-    assert unpaired_sample(0.0, 0.05, 0.05) == pytest.approx(1656, rel=0.02)
+    assert unpaired_sample(0.589, 0.0, 0.05, 0.05) == pytest.approx(1656, rel=0.02)
     assert unpaired_sample(0.589, 0.0, 0.10, 0.05) == pytest.approx(413, rel=0.02)
