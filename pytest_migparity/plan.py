@@ -59,7 +59,7 @@ def planned(model: str | None, rate: float | None) -> Plan:
     expected = rate if rate is not None else published if published is not None else _RATE
     margin, alpha = limits["margin"].value, limits["alpha"].value
     if expected <= margin:
-        raise UserError(f"a rate of {expected:g} has no loss of {margin:g} to show: choose tasks that succeed more often")
+        raise UserError(f"a rate of {expected:g} has no loss of {margin:g} to show: choose easier tasks")
     rows = tuple(Row(each, tuple(pairs_needed(discordance(expected, rho), each, alpha) for rho in CORRELATIONS),
                      unpaired_sample(expected, 0.0, each, alpha))
                  for each in sorted({*_MARGINS, margin}) if each < expected)
