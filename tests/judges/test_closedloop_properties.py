@@ -245,7 +245,7 @@ def test_a_bound_of_scores_holds_and_tightens():
     for pairs_seen in (40, 400):
         bound = score_bound(np.zeros(pairs_seen), 0.05)
         solved = optimize.brentq(lambda loss, n=pairs_seen: math.log(np.mean(
-            (1 + np.array([0.05, 0.15, 0.35, 0.65, 0.95]) * loss / (1 - loss)) ** n)) - math.log(20), 1e-6, 0.9)
+            (1 + np.array([0.05, 0.15, 0.35, 0.65, 0.95]) * loss / (1 - loss)) ** n)) - math.log(20), 1e-6, 0.5)
         assert bound == pytest.approx(solved, abs=2e-3)
     assert math.isnan(score_bound(np.zeros(0), 0.05))
     rng = np.random.default_rng(0)
