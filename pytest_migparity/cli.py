@@ -121,6 +121,26 @@ def calibrate(
 
 
 @app.command()
+def plan(
+    level: Annotated[str, typer.Option(help="the level to plan: L7")] = "L7",
+    model: Annotated[str | None, typer.Option(help="whose margin and published rate: a model's name or path")] = None,
+    rate: Annotated[float | None, typer.Option(min=0, max=1, help="success rate to expect of the baseline")] = None,
+    lang: Annotated[str | None, typer.Option(help="en or zh (default: from the locale)")] = None,
+    json: Annotated[bool, typer.Option("--json", help="print the table as a document instead")] = False,
+) -> None:
+    """Say how many rollouts which margin costs, paired and unpaired, before any is run."""
+    from json import dumps
+
+    from .plan import planned
+    from .reports.plan_text import plan_text
+
+    if level != "L7":
+        raise UserError(f"--level {level}: L7 is the level that costs rollouts; the others are judged from one run")
+    found = planned(model, rate)
+    typer.echo(dumps(found.document(), ensure_ascii=False) if json else plan_text(found.document(), _language(lang)))
+
+
+@app.command()
 def rehearse(
     out: Annotated[Path, typer.Option(help="new folder for this side's artifacts and receipt")],
     model: Annotated[str, typer.Option(help="whose recipe the arm rehearses: a model's name or path")] = "rehearsal",

@@ -154,3 +154,16 @@ def test_a_digests_intervals_hold_and_no_fault_is_misread():
     assert 0.93 <= coverage["64"]["resolved"] <= 0.98  # few elements in 64 lanes hardly meet: the interval is wide
     assert min(coverage["16"][size] for size in ("1e-07", "1e-06", "1e-05", "0.0001")) >= 0.95
     assert min(min(groups.values()) for groups in coverage.values()) >= 0.9
+
+
+@pytest.mark.slow
+def test_the_power_of_l7_errs_no_more_often_than_alpha():
+    """Of 96 simulated rates of 300 trials, none may lie above .05 by more than four standard errors."""
+    figures = printed("closedloop_power.py", "--trials", "300")
+    bound = 0.05 + 4 * (0.05 * 0.95 / 300) ** 0.5
+    assert figures["worst_false_pass"] <= bound
+    assert figures["worst_false_fail"] <= bound
+    assert len(figures["cells"]) == 29
+    assert {"p", "loss", "margin", "rho", "ours", "bet_reference", "fixed_paired", "unpaired", "step"} <= \
+        figures["cells"][0].keys()
+    assert all(cell["ours"] < cell["bet_reference"] * 1.2 for cell in figures["cells"])

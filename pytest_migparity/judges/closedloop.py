@@ -21,9 +21,11 @@ from pytest_migparity.wire.rollouts import Rollouts
 
 from . import loop_notes as notes
 from .betting import NEVER, certificate
+from .failure_modes import failure_modes, mode_notes
 from .loop_fixed import tango_z, unpaired_bound, unpaired_p
 from .loop_pairs import Ints, Match, Matches, match
 from .loop_plan import pairs_needed
+from .loop_scores import score_bound
 from .loop_tasks import Row, TaskLoss, by_task
 
 _GUESS, _GUESS_WEIGHT, _PUBLISHED_WEIGHT = 0.5, 2.0, 50.0
@@ -78,11 +80,13 @@ def judge_rollouts(baseline: Evidence[Rollouts], candidate: Evidence[Rollouts], 
     hurt = [task for task in tasks if task.p <= alpha and task.rates[1] < task.rates[0]]
     remarks += [*decision.remarks, *notes.kept_apart(ours, theirs, matches.repeated if matches else (0, 0)),
                 *(_task_note(task) for task in hurt[: notes.NAMED]), notes.question(ours, theirs)]
-    first = None
-    if outcome is Outcome.FAIL and tasks:
+    first: Divergence | None = None
+    hints: tuple[Note, ...] = ()
+    if outcome is Outcome.FAIL:
         first = Divergence("task", tasks[0].task, *tasks[0].rates)
+        hints = mode_notes(failure_modes(ours.episodes, theirs.episodes))
     return Finding(outcome, _checks(decision, limits, ours, theirs, matches), _coverage(ours, theirs, matches),
-                   first_divergence=first, notes=(*against, *unproved, *remarks), mode=policy.mode)
+                   first_divergence=first, notes=(*against, *unproved, *remarks), hints=hints, mode=policy.mode)
 
 
 def _decide_pairs(matches: Matches, margin: float, alpha: float, published: float | None) -> Decision:
@@ -191,6 +195,10 @@ def _checks(decision: Decision, limits: Limits, ours: Rollouts, theirs: Rollouts
         lost, gained, correlation = _discordance(matches.whole)
         figures |= {"lost": lost, "gained": gained, "correlation": correlation,
                     "tango_z": tango_z(lost, gained, len(matches.whole), limits["margin"].value)}
+        scores = np.array([item.b.score - item.a.score for item in matches.whole
+                           if item.a and item.b and item.a.score is not None and item.b.score is not None])
+        if len(scores) == len(matches.whole) == len(matches.ordered):
+            figures |= {"score_loss": -float(scores.mean()), "score_bound": score_bound(scores, limits["alpha"].value)}
     return (*checks, *(Check(name, value) for name, value in figures.items()))
 
 

@@ -110,6 +110,8 @@ def parse_line(line: str, number: int) -> Episode:
         raise RolloutError("line %d is longer than %d characters" % (number, MAX_LINE))
     try:
         data = json.loads(line, parse_constant=_not_a_number)
+    except RolloutError as error:
+        raise RolloutError("line %d: %s" % (number, error)) from None
     except (ValueError, RecursionError) as error:
         raise RolloutError("line %d is no JSON object (%s): %s" % (number, error, _CUT)) from None
     if not isinstance(data, dict):

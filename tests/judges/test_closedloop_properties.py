@@ -14,6 +14,7 @@ from pytest_migparity.core.verdict import Outcome
 from pytest_migparity.judges.betting import ALMOST, NEVER, certificate, one_bet, two_bets
 from pytest_migparity.judges.loop_fixed import lower_bound, paired_sample, score_z, tango_z, unpaired_p, unpaired_sample
 from pytest_migparity.judges.loop_plan import discordance, pairs_needed
+from pytest_migparity.judges.loop_scores import score_bound
 from pytest_migparity.judges.loop_tasks import holm, paired_p
 
 RANK = {Outcome.FAIL: 0, Outcome.INCONCLUSIVE: 1, Outcome.PASS: 2}
@@ -239,6 +240,19 @@ def test_holm_and_the_sign_test_by_hand():
     assert paired_p(0, 0) == 1
 
 
+def test_a_bound_of_scores_holds_and_tightens():
+    """No difference at all: the bound of n pairs solves mean over bets of (1 + f loss / (1 - loss))^n = 20."""
+    for pairs_seen in (40, 400):
+        bound = score_bound(np.zeros(pairs_seen), 0.05)
+        solved = optimize.brentq(lambda loss, n=pairs_seen: math.log(np.mean(
+            (1 + np.array([0.05, 0.15, 0.35, 0.65, 0.95]) * loss / (1 - loss)) ** n)) - math.log(20), 1e-6, 0.5)
+        assert bound == pytest.approx(solved, abs=2e-3)
+    assert math.isnan(score_bound(np.zeros(0), 0.05))
+    rng = np.random.default_rng(0)
+    missed = sum(score_bound(rng.choice([-0.4, 0.0, 0.2], 150, p=[0.5, 0.3, 0.2]), 0.05) < 0.16 for _ in range(200))
+    assert missed <= stats.binom.ppf(0.999, 200, 0.05)
+
+
 # ---- planning
 
 
@@ -255,5 +269,5 @@ def test_fixed_samples_are_those_of_the_table():
     """facts/closedloop.md: 844/514/203 paired and 1656 unpaired for .05 at .589; simulated there, formulas here."""
     for correlation, wanted in ((0.5, 844), (0.7, 514), (0.9, 203)):
         assert paired_sample(0.0, 0.05, discordance(0.589, correlation), 0.05) == pytest.approx(wanted, rel=0.08)
-    assert unpaired_sample(0.0, 0.05, 0.05) == pytest.approx(1656, rel=0.02)
+    assert unpaired_sample(0.589, 0.0, 0.05, 0.05) == pytest.approx(1656, rel=0.02)
     assert unpaired_sample(0.589, 0.0, 0.10, 0.05) == pytest.approx(413, rel=0.02)

@@ -121,4 +121,49 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "question answered: the whole stack; baseline on {baseline}, candidate on {candidate}",
         "回答的问题：整个软件栈；基线在 {baseline} 上，迁移侧在 {candidate} 上",
     ),
+    "plan-head": (
+        "L7: mean pairs to a PASS where nothing was lost, at a success rate of {rate} and an error rate of {alpha}",
+        "L7：无损失时得出通过结论平均所需的回合对数（成功率 {rate}，错误率 {alpha}）",
+    ),
+    "plan-columns": (
+        "margin, pairs by how outcomes correlate ({correlations}), episodes of each side where they cannot be paired",
+        "裕度；按结果相关性（{correlations}）所需的对数；无法配对时每侧所需回合数",
+    ),
+    "plan-foot": (
+        "* the margin in force. Same seed, initial state, instruction and noise on both sides correlate outcomes by .5 to .9; "
+        "rerun the baseline to see by how much",
+        "* 当前生效的裕度。两侧使用相同的种子、初始状态、指令和噪声时，结果相关性约为 .5 至 .9；可重跑基线以实测",
+    ),
+    "loop-mode-collision-time": (
+        "collisions come at another time: the median first one at step {baseline} on the baseline, {candidate} on the candidate (p {p})",
+        "碰撞时刻不同：首次碰撞的中位步数基线 {baseline}，迁移侧 {candidate}（p {p}）",
+    ),
+    "loop-mode-collided": (
+        "{candidate} of the episodes collide, {baseline} on the baseline (p {p})",
+        "发生碰撞的回合占 {candidate}，基线为 {baseline}（p {p}）",
+    ),
+    "loop-mode-timeout": (
+        "{candidate} of the episodes run out of time, {baseline} on the baseline (p {p})",
+        "超时的回合占 {candidate}，基线为 {baseline}（p {p}）",
+    ),
+    "loop-mode-goal-error": (
+        "the median distance to the goal is {candidate}, {baseline} on the baseline (p {p})",
+        "与目标的最小距离中位数为 {candidate}，基线为 {baseline}（p {p}）",
+    ),
+    "loop-mode-intervened": (
+        "the safety layer steps in in {candidate} of the episodes, {baseline} on the baseline (p {p})",
+        "安全层介入的回合占 {candidate}，基线为 {baseline}（p {p}）",
+    ),
+    "loop-mode-success-safe": (
+        "with the safety layer on, success is {candidate}, {baseline} on the baseline (p {p})",
+        "启用安全层时成功率为 {candidate}，基线为 {baseline}（p {p}）",
+    ),
+    "loop-mode-failed-after": (
+        "failed episodes end after {candidate} steps in the median, {baseline} on the baseline (p {p})",
+        "失败回合的步数中位数为 {candidate}，基线为 {baseline}（p {p}）",
+    ),
+    "loop-mode-contact": (
+        "{what} touch in {candidate} of the episodes, {baseline} on the baseline (p {p})",
+        "{what} 接触的回合占 {candidate}，基线为 {baseline}（p {p}）",
+    ),
 }
