@@ -14,6 +14,7 @@ from .core.errors import UserError
 from .core.evidence import EnvLock, Evidence, Policy, Recorded, Trajectory
 from .core.levels import Direction, level_named
 from .core.limits import Floor, Floors, Limits, default_limits
+from .core.outputs import OutputSet
 from .core.verdict import Coverage, Finding, Note, Outcome, Verdict, Witness, note
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 Table = TypeVar("Table")
 
 _JUDGES = {"L0": ("envmatch", "judge_env"), "L1": ("identity", "judge_identity"), "L2": ("inputs", "judge_inputs"),
-           "L3": ("forward", "judge_forward"), "L4": ("onestep", "judge_step"), "L5": ("difftraj", "judge_loss")}
+           "L3": ("forward", "judge_forward"), "L4": ("onestep", "judge_step"), "L5": ("difftraj", "judge_loss"),
+           "L6": ("action_error", "judge_actions")}
 
 _DUMP_JUDGES = {"L3": ("dumped", "judge_dumped_forward")}
 
@@ -93,6 +95,10 @@ class Side:
         """The recorded optimizer steps: losses, gradients, updates."""
         return self._recorded("step")
 
+    def actions(self, task: str = "main") -> Handle[OutputSet]:
+        """What the model gave for chosen samples of one task."""
+        return Handle(self.name, "actions", task, lambda: self._read_actions(task), self._where("actions"))
+
     def _recorded(self, kind: str) -> Handle[Run | Dump]:
         return Handle(self.name, kind, "main", lambda: self._read_recording(kind), self._where(kind))
 
@@ -140,6 +146,33 @@ class Side:
                 problems.append(note("evidence-unreadable", side=self.name, kind=kind, why=str(error)))
         runs = (read.pop(0),) if 0 in read else ()
         return Evidence(self.name, kind, runs, tuple(read.values()), _on_side(problems, self.name))
+
+    def _read_actions(self, task: str) -> Evidence[OutputSet]:
+        from .gather import Wanted
+        from .readers.actions import read_actions
+
+        tasks = self.manifest.cases("task")
+        if task not in tasks:
+            raise UserError(f"{self.manifest.name} has no task {task!r}; declared: {', '.join(tasks)}")
+        found = self._gather(Wanted("actions"))
+        problems = list(found.problems)
+        read: dict[int, Recorded[OutputSet]] = {}
+        for rerun in sorted({file.rerun for file in found.files}):
+            files = [file for file in found.files if file.rerun == rerun]
+            try:
+                table = read_actions({file.name: file.open for file in files})
+                of_task = table.of_task(task, tasks)
+                if of_task is None:
+                    problems.append(note("actions-task-unsaid", task=task))
+                elif not of_task.sample:
+                    problems.append(note("actions-task-absent", task=task,
+                                         names=", ".join(sorted({*table.task})[:5]) or "-"))
+                else:
+                    read[rerun] = Recorded(of_task, found.witness(self.name, files[0]))
+            except UserError as error:
+                problems.append(note("evidence-unreadable", side=self.name, kind="actions", why=str(error)))
+        runs = (read.pop(0),) if 0 in read else ()
+        return Evidence(self.name, "actions", runs, tuple(read.values()), _on_side(problems, self.name))
 
     def _gather(self, wanted: Wanted) -> Gathered:
         from .gather import gather
@@ -297,9 +330,11 @@ def copied_reruns(baseline: Evidence[Any], candidate: Evidence[Any]) -> list[Not
 
 
 def _repeats(one: Recorded[Any], other: Recorded[Any]) -> bool:
-    """The same bytes, or another file with the same losses in every bit."""
+    """The same bytes, or another file with the same losses or outputs in every bit."""
     if one.witness.sha256 == other.witness.sha256:
         return True
+    if isinstance(one.table, OutputSet) and isinstance(other.table, OutputSet):
+        return one.table.same_values(other.table)
     if not isinstance(one.table, Trajectory) or not isinstance(other.table, Trajectory):
         return False
     import numpy as np

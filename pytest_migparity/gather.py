@@ -27,7 +27,8 @@ _DEFAULT_ENV = ("env.json", "env.rank*.json")
 _RECORDED = ("*.record", "dump.json")  # dump.json: of msprobe
 _WEIGHTS = ("weights.digest", "weights.*.digest", "loaded.digest", "provenance.json")
 _USUAL = {"loss": _DEFAULT_LOSS, "env": _DEFAULT_ENV, "weights": _WEIGHTS,
-          "data": ("data.digest",), "inputs": _RECORDED, "forward": _RECORDED, "step": _RECORDED}
+          "data": ("data.digest",), "actions": ("actions.npz", "actions.parquet"),
+          "inputs": _RECORDED, "forward": _RECORDED, "step": _RECORDED}
 _TOGETHER = ("weights",)  # kinds of which every usual file is wanted, not those of the first pattern that is there
 # A rerun is a floor; it never stands in for a run that is gone.
 _RERUN = re.compile(r"\.rerun\d*\.")
