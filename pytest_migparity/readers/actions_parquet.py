@@ -28,10 +28,11 @@ def read_parquet(stream: BinaryIO, name: str) -> Arrays:
         raise ReadError(name, found="a parquet file", expected="pyarrow to read it with",
                         remedy="install pyarrow, or write actions.npz") from None
     try:
-        file = parquet.ParquetFile(stream, memory_map=False, read_dictionary=list(_TEXTS))
-        columns = [field.name for field in file.schema_arrow]
-        text = (file.schema_arrow.metadata or {}).get(PARQUET_KEY.encode())
-        _check(name, file.metadata, columns, text)
+        head = parquet.ParquetFile(stream, memory_map=False)
+        columns = [field.name for field in head.schema_arrow]
+        text = (head.schema_arrow.metadata or {}).get(PARQUET_KEY.encode())
+        _check(name, head.metadata, columns, text)
+        file = parquet.ParquetFile(stream, memory_map=False, read_dictionary=[c for c in columns if c in _TEXTS])
         table = file.read(use_threads=False)
         arrays = {column: _array(name, column, table.column(column).combine_chunks()) for column in columns}
     except (pyarrow.ArrowException, OSError, MemoryError, ValueError) as error:

@@ -89,7 +89,7 @@ def _header(stream: Any, name: str, what: str) -> tuple[tuple[int, ...], bool, n
             raise _error(name, f"{what} in npy version {version}", "write it with numpy's savez")
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, fortran, dtype = read(head, max_header_size=_HEADER)
-    except ReadError:
+    except (ReadError, zipfile.BadZipFile, zlib.error):
         raise
     except (*_BROKEN, TypeError, KeyError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError) as error:
         raise _error(name, f"{what} with an npy header that cannot be read ({_said(error)})",
