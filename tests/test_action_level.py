@@ -205,3 +205,28 @@ def test_the_conformance_test_has_a_case_for_each_task_and_says_what_to_do(home)
     assert "ask L7" in done.stdout
     assert "accuracy lost? CANNOT TELL" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("side", ["baseline", "candidate"])
+@pytest.mark.parametrize("damage", ["gone", "empty", "cut", "bits", "other side's", "other samples", "other noise"])
+def test_no_damage_to_a_signed_site_makes_a_pass(home, side, damage):
+    """From a pair that passes: the receipt knows its file, and a file with a new receipt is still another question."""
+    signed(home)
+    assert verdict(home).outcome is PASS
+    path = home / side / "actions.npz"
+    data = path.read_bytes()
+    other = home / ("candidate" if side == "baseline" else "baseline") / "actions.npz"
+    if damage == "gone":
+        path.unlink()
+    elif damage in ("other samples", "other noise"):
+        path.unlink()
+        meta = Meta("actions", NAMES, ("m", "m", ""), 10, "none", "", "H100" if side == "baseline" else "910B", "x")
+        changed = damage == "other noise"
+        write_actions(str(path), VALUES + 1e-3, SAMPLES if changed else [f"t{k}" for k in range(40)], meta,
+                      noise=NOISE[::-1] if changed else NOISE)
+        signed(home)
+    else:
+        middle = len(data) // 2
+        path.write_bytes({"empty": b"", "cut": data[:middle], "other side's": other.read_bytes(),
+                          "bits": data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1:]}[damage])
+    assert verdict(home).outcome is INCONCLUSIVE
