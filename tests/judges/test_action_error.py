@@ -296,3 +296,19 @@ def test_no_samples_at_all():
     finding = judged(empty, empty)
     assert finding.outcome is INCONCLUSIVE
     assert codes(finding) == {"action-nothing"}
+
+
+def test_a_dimension_without_any_scale_is_open_and_gives_no_infinite_figure():
+    a = BASE.values.copy()
+    a[..., 2] = 0
+    b = a + 1e-3
+    finding = judged(replace(BASE, values=a), replace(BASE, values=b))
+    assert finding.outcome is INCONCLUSIVE
+    assert "action-no-scale" in codes(finding)
+    assert all(np.isfinite(value) for value in values(finding).values())
+
+
+def test_an_axis_scaled_by_a_tenth_is_hinted_at_by_its_slope():
+    b = BASE.values * np.array([1.0, 1.1, 1.0]) + 1e-4
+    (hint,) = judged(BASE, replace(BASE, values=b)).hints
+    assert (hint.code, hint.params["name"], hint.params["slope"]) == ("action-affine", "y", pytest.approx(1.1))

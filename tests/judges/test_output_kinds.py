@@ -225,3 +225,13 @@ def test_labels_follow_their_samples():
     a = embeddings(draws(20, 4), label=tuple("ab" * 10))
     mixed = replace(a, values=a.values + 1e-3).rows(list(range(19, -1, -1)))
     assert judged(a, mixed).outcome is PASS
+
+
+def test_one_vector_of_zeros_on_both_sides_proves_nothing():
+    a = draws(30, 8)
+    a[4] = 0
+    b = a + 1e-3 * draws(30, 8, seed=1)
+    b[4] = 0
+    got = judged(embeddings(a), embeddings(b))
+    assert got.outcome is INCONCLUSIVE
+    assert "action-collapsed" in codes(got)
