@@ -13,6 +13,7 @@ from .core.errors import UserError
 from .core.evidence import Evidence, Policy, Recorded, Trajectory
 from .core.levels import Direction, level_named
 from .core.limits import Floor, Floors, Limits, default_limits
+from .core.outputs import OutputSet
 from .core.verdict import Coverage, Finding, Note, Outcome, Verdict, note
 from .sides import Handle
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from .core.manifest import Manifest
 
 _JUDGES = {"L0": ("envmatch", "judge_env"), "L1": ("identity", "judge_identity"), "L2": ("inputs", "judge_inputs"),
-           "L3": ("forward", "judge_forward"), "L4": ("onestep", "judge_step"), "L5": ("difftraj", "judge_loss")}
+           "L3": ("forward", "judge_forward"), "L4": ("onestep", "judge_step"), "L5": ("difftraj", "judge_loss"),
+           "L6": ("action_error", "judge_actions")}
 _DUMP_JUDGES = {"L1": ("dumped", "judge_dumped_weights"), "L3": ("dumped", "judge_dumped_forward"),
                 "L4": ("dumped", "judge_dumped_step")}
 
@@ -68,9 +70,11 @@ def copied_reruns(baseline: Evidence[Any], candidate: Evidence[Any]) -> list[Not
 
 
 def _repeats(one: Recorded[Any], other: Recorded[Any]) -> bool:
-    """The same bytes, or another file with the same losses in every bit."""
+    """The same bytes, or another file with the same losses or outputs in every bit."""
     if one.witness.sha256 == other.witness.sha256:
         return True
+    if isinstance(one.table, OutputSet) and isinstance(other.table, OutputSet):
+        return one.table.same_values(other.table)
     if not isinstance(one.table, Trajectory) or not isinstance(other.table, Trajectory):
         return False
     import numpy as np

@@ -65,7 +65,7 @@ def readlog(
     from .gather import read_in_place
     from .reports.log_text import log_text
     from .reports.messages import language
-    from .sides import read_log
+    from .trainlog import read_log
 
     reading = read_log(read_in_place(log), column, format)
     document = reading.report.to_json()

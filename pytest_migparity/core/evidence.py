@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from .outputs import ActionRules
 from .verdict import Note, Witness
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class Policy:
     tensor; `cast`: one side holds the weights rounded to this dtype. `checkpoint` is what both sides start from,
     `resume` whether they go on with a run (None: not said), `new_tensors` patterns of what the checkpoint need not
     fill. `has_dataset`: the recipe names a data set, whose
-    identity L1 must see.
+    identity L1 must see. `actions` says which dimensions are grippers, rotations and joints.
     """
 
     mode: str = "strict"
@@ -136,4 +137,5 @@ class Policy:
     resume: bool | None = None
     new_tensors: tuple[str, ...] = ()
     has_dataset: bool = False
+    actions: ActionRules = field(default_factory=ActionRules)
     env: EnvRules = field(default_factory=EnvRules)

@@ -11,7 +11,7 @@ from importlib import import_module
 from pytest_migparity.core.verdict import Note, Scalar
 
 LANGUAGES = ("en", "zh")
-_MODULES = ("answer", "calibrate", "digest", "dumped", "env", "evidence", "identity", "labels", "loss", "reading",
+_MODULES = ("actions", "answer", "calibrate", "digest", "dumped", "env", "evidence", "identity", "labels", "loss", "reading",
             "readlog", "tensors")
 
 
