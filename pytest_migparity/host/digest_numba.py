@@ -1,9 +1,10 @@
 """The kernel of `host.digest_numpy` compiled: the same bits, at the speed of memory, for float32, bfloat16 and float16.
 
-A chunk is passed over twice: in order, at the speed of memory, for extremes, zeros and the multiset, and then, while it
-lies in the second-level cache, in rows of 256 lanes for the sums, which from memory would stall on their stride. Leaves
-that need the masked float64 path, and other dtypes, are `digest_numpy`'s. Importing this module imports numba and
-compiles nothing before the first leaf.
+A chunk is passed over twice: in order, for extremes, zeros and the multiset, and then, while it lies in the first-level
+cache, in rows of 256 lanes for the sums, which from memory would stall on their stride; the second pass fetches the
+next chunk meanwhile. Loops over elements hold 32-bit numbers alone: with one of 64 bits among them the compiler halves
+all its vectors. Leaves that need the masked float64 path, and other dtypes, are `digest_numpy`'s. Importing this module
+imports numba and compiles nothing before the first leaf.
 """
 
 from typing import Any, Callable, Dict, Optional, Tuple
@@ -15,12 +16,12 @@ from . import digest_numpy as plain
 from .digest_numpy import Array, Leaf
 
 from .numba_words import (  # isort: skip
-    add, add_short, as_single, as_word, both, from_half, least, least_short, left, longer, most, most_short, mul,
+    add, add_short, as_single, as_word, both, fetch, from_half, least, least_short, left, longer, most, most_short, mul,
     ordered, ordered_short, right, xor, zero, zero_short,
 )  # fmt: skip
 
 _BLOCK = 4096
-_CHUNK, _CHUNK_SHORT = 1 << 16, 1 << 15  # elements: 256 and 64 KB; zeros of 16-bit types are counted in 16 bits
+_CHUNK = 1 << 14  # bytes: a chunk and the one fetched meanwhile are in the first-level cache
 _NEAR = 1 << 19  # bytes that a second pass finds in the second-level cache
 _W0, _W15, _W16 = np.uint32(0), np.uint32(15), np.uint32(16)
 _LANE, _SIGN = np.uint32(255), np.uint32(0x80000000)
@@ -42,14 +43,40 @@ def _mixed(x):
     return xor(x, right(x, _W16))
 
 
+def _each(change):
+    """`change` of each of 16 rows."""
+    @_inlined
+    def changed(r):
+        return (change(r[0]), change(r[1]), change(r[2]), change(r[3]), change(r[4]), change(r[5]), change(r[6]),
+                change(r[7]), change(r[8]), change(r[9]), change(r[10]), change(r[11]), change(r[12]), change(r[13]),
+                change(r[14]), change(r[15]))
+
+    return changed
+
+
 @_inlined
-def _tree(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p):  # noqa: E741
-    return (((a + b) + (c + d)) + ((e + f) + (g + h))) + (((i + j) + (k + l)) + ((m + n) + (o + p)))
+def _tree(r):
+    return (((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]))) + (
+        ((r[8] + r[9]) + (r[10] + r[11])) + ((r[12] + r[13]) + (r[14] + r[15])))
 
 
 @_inlined
 def _square(x):
     return x * x
+
+
+@_inlined
+def _low(x):
+    """The even one of two bfloat16 in a word, as float32 bits."""
+    return left(x, _W16)
+
+
+@_inlined
+def _high(x):
+    return both(x, _HIGH)
+
+
+_singles, _squares, _evens, _odds, _halves = (_each(change) for change in (as_single, _square, _low, _high, from_half))
 
 
 @_inlined
@@ -59,32 +86,36 @@ def _signed(x, word, place):
 
 
 @_inlined
-def _column(xs, lane, word, totals, squares, sketch):
-    """One lane's 16 rows, as bits, into its two sums and its sketch."""
-    v = (as_single(xs[0]), as_single(xs[1]), as_single(xs[2]), as_single(xs[3]), as_single(xs[4]), as_single(xs[5]),
-         as_single(xs[6]), as_single(xs[7]), as_single(xs[8]), as_single(xs[9]), as_single(xs[10]), as_single(xs[11]),
-         as_single(xs[12]), as_single(xs[13]), as_single(xs[14]), as_single(xs[15]))
-    totals[lane] += np.float64(_tree(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11], v[12],
-                                     v[13], v[14], v[15]))
-    squares[lane] += np.float64(_tree(
-        _square(v[0]), _square(v[1]), _square(v[2]), _square(v[3]), _square(v[4]), _square(v[5]), _square(v[6]),
-        _square(v[7]), _square(v[8]), _square(v[9]), _square(v[10]), _square(v[11]), _square(v[12]), _square(v[13]),
-        _square(v[14]), _square(v[15])))
-    sketch[lane] = _tree(
-        _signed(xs[0], word, 31), _signed(xs[1], word, 30), _signed(xs[2], word, 29), _signed(xs[3], word, 28),
-        _signed(xs[4], word, 27), _signed(xs[5], word, 26), _signed(xs[6], word, 25), _signed(xs[7], word, 24),
-        _signed(xs[8], word, 23), _signed(xs[9], word, 22), _signed(xs[10], word, 21), _signed(xs[11], word, 20),
-        _signed(xs[12], word, 19), _signed(xs[13], word, 18), _signed(xs[14], word, 17), _signed(xs[15], word, 16))
+def _column(r, lane, word, sums):
+    """One lane's 16 rows, as bits: their sum, the sum of their squares and their sketch, the three parts of `sums`."""
+    v = _singles(r)
+    sums[lane], sums[256 + lane] = _tree(v), _tree(_squares(v))
+    sums[512 + lane] = _tree((
+        _signed(r[0], word, 31), _signed(r[1], word, 30), _signed(r[2], word, 29), _signed(r[3], word, 28),
+        _signed(r[4], word, 27), _signed(r[5], word, 26), _signed(r[6], word, 25), _signed(r[7], word, 24),
+        _signed(r[8], word, 23), _signed(r[9], word, 22), _signed(r[10], word, 21), _signed(r[11], word, 20),
+        _signed(r[12], word, 19), _signed(r[13], word, 18), _signed(r[14], word, 17), _signed(r[15], word, 16)))
 
 
 @_inlined
-def _turned(sketch, block, lanes):
-    """A mini-block's 256 lanes, turned by its own amount, into the leaf's; the upper half of `sketch` is scratch."""
+def _added(sums, block, totals, squares, lanes):
+    """A mini-block's sums into the leaf's, the sketch turned by the mini-block's own amount."""
     turn = np.int64(both(_mixed(xor(block, _TURN)), _LANE))
     for lane in range(256):
-        sketch[lane + 256] = sketch[lane]
+        sums[768 + lane] = sums[512 + lane]
     for lane in range(256):
-        lanes[lane] += np.float64(sketch[lane + turn])
+        totals[lane] += np.float64(sums[lane])
+    for lane in range(256):
+        squares[lane] += np.float64(sums[256 + lane])
+    for lane in range(256):
+        lanes[lane] += np.float64(sums[512 + turn + lane])
+
+
+@_inlined
+def _fetched(words, start):
+    """Bring 1 KB of `words` from `start` on near; past their end nothing is read."""
+    for line in range(16):
+        fetch(words, np.int64(start + 16 * line))
 
 
 @_compiled
@@ -124,99 +155,74 @@ def _rows(x, c):
             x[2304 + c], x[2560 + c], x[2816 + c], x[3072 + c], x[3328 + c], x[3584 + c], x[3840 + c])
 
 
-@_compiled
-def sums32(bits, first, totals, squares, lanes):
-    """Whole mini-blocks of float32 bits, the first of which is number `first` of its tensor."""
-    sketch = np.empty(512, np.float32)
-    for number in range(bits.size // 4096):
-        x = bits[number * 4096:(number + 1) * 4096]
-        block = as_word(np.int64(first + number))
-        start = add(mul(block, _ROW), _SEED)
-        for c in range(256):
-            _column(_rows(x, c), c, _mixed(add(start, as_word(np.int64(c)))), totals, squares, sketch)
-        _turned(sketch, block, lanes)
-
-
-@_inlined
-def _halves(x, c):
-    return (from_half(x[c]), from_half(x[256 + c]), from_half(x[512 + c]), from_half(x[768 + c]),
-            from_half(x[1024 + c]), from_half(x[1280 + c]), from_half(x[1536 + c]), from_half(x[1792 + c]),
-            from_half(x[2048 + c]), from_half(x[2304 + c]), from_half(x[2560 + c]), from_half(x[2816 + c]),
-            from_half(x[3072 + c]), from_half(x[3328 + c]), from_half(x[3584 + c]), from_half(x[3840 + c]))
-
-
-@_compiled
-def sums_half(bits, first, totals, squares, lanes):
-    """As `sums32`, of float16 bits."""
-    sketch = np.empty(512, np.float32)
-    for number in range(bits.size // 4096):
-        x = bits[number * 4096:(number + 1) * 4096]
-        block = as_word(np.int64(first + number))
-        start = add(mul(block, _ROW), _SEED)
-        for c in range(256):
-            _column(_halves(x, c), c, _mixed(add(start, as_word(np.int64(c)))), totals, squares, sketch)
-        _turned(sketch, block, lanes)
-
-
 @_inlined
 def _pairs(x, j):
     return (x[j], x[128 + j], x[256 + j], x[384 + j], x[512 + j], x[640 + j], x[768 + j], x[896 + j], x[1024 + j],
             x[1152 + j], x[1280 + j], x[1408 + j], x[1536 + j], x[1664 + j], x[1792 + j], x[1920 + j])
 
 
-@_inlined
-def _even(p):
-    return (left(p[0], _W16), left(p[1], _W16), left(p[2], _W16), left(p[3], _W16), left(p[4], _W16), left(p[5], _W16),
-            left(p[6], _W16), left(p[7], _W16), left(p[8], _W16), left(p[9], _W16), left(p[10], _W16),
-            left(p[11], _W16), left(p[12], _W16), left(p[13], _W16), left(p[14], _W16), left(p[15], _W16))
-
-
-@_inlined
-def _odd(p):
-    return (both(p[0], _HIGH), both(p[1], _HIGH), both(p[2], _HIGH), both(p[3], _HIGH), both(p[4], _HIGH),
-            both(p[5], _HIGH), both(p[6], _HIGH), both(p[7], _HIGH), both(p[8], _HIGH), both(p[9], _HIGH),
-            both(p[10], _HIGH), both(p[11], _HIGH), both(p[12], _HIGH), both(p[13], _HIGH), both(p[14], _HIGH),
-            both(p[15], _HIGH))
+@_compiled
+def sums32(bits, number, block, sums):
+    """Mini-block `number` of float32 bits, the `block`-th of its tensor, into its 3 * 256 sums."""
+    x, start = bits[number * 4096:(number + 1) * 4096], add(mul(block, _ROW), _SEED)
+    for group in range(0, 256, 16):
+        _fetched(bits, (number + 1) * 4096 + 16 * group)
+        for c in range(group, group + 16):
+            _column(_rows(x, c), c, _mixed(add(start, as_word(np.int64(c)))), sums)
 
 
 @_compiled
-def sums_brain(bits, first, totals, squares, lanes):
+def sums_half(bits, number, block, sums):
+    """As `sums32`, of float16 bits."""
+    x, start = bits[number * 4096:(number + 1) * 4096], add(mul(block, _ROW), _SEED)
+    words = bits[:bits.size // 2 * 2].view(np.uint32)
+    for group in range(0, 256, 32):
+        _fetched(words, (number + 2) * 2048 + 8 * group)
+        for c in range(group, group + 32):
+            _column(_halves(_rows(x, c)), c, _mixed(add(start, as_word(np.int64(c)))), sums)
+
+
+@_compiled
+def sums_brain(bits, number, block, sums):
     """As `sums32`, of bfloat16 bits: two neighbours in one word, so that no element is converted.
 
-    In `totals` and `squares` the even lanes come before the odd ones.
+    The even lanes of sums and of sums of squares come before the odd ones.
     """
-    words = bits.view(np.uint32)
-    split, sketch = np.empty(256, np.float32), np.empty(512, np.float32)
-    for number in range(words.size // 2048):
-        x = words[number * 2048:(number + 1) * 2048]
-        block = as_word(np.int64(first + number))
-        start = add(mul(block, _ROW), _SEED)
-        for j in range(128):
-            pairs = _pairs(x, j)
-            even, odd = as_word(np.int64(2 * j)), as_word(np.int64(2 * j + 1))
-            _column(_even(pairs), j, _mixed(add(start, even)), totals, squares, split)
-            _column(_odd(pairs), j + 128, _mixed(add(start, odd)), totals, squares, split)
-        for j in range(128):
-            sketch[2 * j] = split[j]
-            sketch[2 * j + 1] = split[j + 128]
-        _turned(sketch, block, lanes)
+    words = bits[:bits.size // 2 * 2].view(np.uint32)
+    x, start = words[number * 2048:(number + 1) * 2048], add(mul(block, _ROW), _SEED)
+    for group in range(0, 128, 16):
+        _fetched(words, (number + 2) * 2048 + 16 * group)
+        for j in range(group, group + 16):
+            _column(_evens(_pairs(x, j)), j, _mixed(add(start, as_word(np.int64(2 * j)))), sums)
+        for j in range(group, group + 16):
+            _column(_odds(_pairs(x, j)), j + 128, _mixed(add(start, as_word(np.int64(2 * j + 1)))), sums)
+    for j in range(128):
+        sums[768 + 2 * j] = sums[512 + j]
+        sums[768 + 2 * j + 1] = sums[512 + j + 128]
+    for c in range(256):
+        sums[512 + c] = sums[768 + c]
 
 
-def _passes(scan, sums, chunk):
-    """Both passes over a leaf of whole mini-blocks, chunk by chunk, as one compiled call."""
-    def passes(bits, first, counts, totals, squares, lanes):
-        for start in range(0, bits.size, chunk):
-            part = bits[start:start + chunk]
-            scan(part, counts)
-            sums(part, first + start // 4096, totals, squares, lanes)
+def _passes(scan, summed, size):
+    """Both passes over mini-blocks `start` to `end` of a leaf, chunk by chunk, as one compiled call."""
+    chunk = _CHUNK // size // _BLOCK
+
+    def passes(bits, start, end, first, counts, totals, squares, lanes):
+        sums = np.empty(1024, np.float32)
+        for number in range(start, end):
+            if (number - start) % chunk == 0:
+                scan(bits[number * 4096:min(number + chunk, end) * 4096], counts)
+            block = as_word(np.int64(first + number))
+            summed(bits, number, block, sums)
+            _added(sums, block, totals, squares, lanes)
 
     return _compiled(passes)
 
 
-_KERNELS: Dict[str, Tuple[Any, Any, Any]] = {
-    "float32": (_passes(scan32, sums32, _CHUNK), scan32, sums32),
-    "bfloat16": (_passes(scan16, sums_brain, _CHUNK_SHORT), scan16, sums_brain),
-    "float16": (_passes(scan16, sums_half, _CHUNK_SHORT), scan16, sums_half),
+_KERNELS: Dict[str, Tuple[Any, Any]] = {
+    "float32": (_passes(scan32, sums32, 4), scan32),
+    "bfloat16": (_passes(scan16, sums_brain, 2), scan16),
+    "float16": (_passes(scan16, sums_half, 2), scan16),
 }
 _LANES_IN_ORDER = {"bfloat16": np.arange(256).reshape(128, 2).T.ravel().argsort()}
 
@@ -228,23 +234,24 @@ def measure(elements: Array, dtype: str, first: int,
         if seen:
             seen(elements)
         return plain.measure(elements, dtype, first)
-    passes, scan, sums = _KERNELS[dtype]
+    passes, scan = _KERNELS[dtype]
     bits, block = elements.view(_BITS[dtype]), first // _BLOCK
     counts = np.array([1 << 40, -(1 << 40), 0, 0, 0], np.int64)
     totals, squares, lanes = np.zeros(256), np.zeros(256), np.zeros(256)
-    whole = bits.size - bits.size % _BLOCK
-    for start in range(0, whole, _NEAR // bits.itemsize):
-        part = bits[start:min(start + _NEAR // bits.itemsize, whole)]
-        passes(part, block + start // _BLOCK, counts, totals, squares, lanes)
+    whole, step = bits.size // _BLOCK, _NEAR // bits.itemsize // _BLOCK
+    for start in range(0, whole, step):
+        end = min(start + step, whole)
+        passes(bits, start, end, block, counts, totals, squares, lanes)
         if seen:
-            seen(part)
-    if whole < bits.size:
+            seen(bits[start * _BLOCK:end * _BLOCK])
+    last = bits[whole * _BLOCK:]
+    if last.size:
         if seen:
-            seen(bits[whole:])
-        rest = np.zeros(_BLOCK, bits.dtype)
-        rest[:bits.size - whole] = bits[whole:]
-        scan(bits[whole:], counts)
-        sums(rest, block + whole // _BLOCK, totals, squares, lanes)
+            seen(last)
+        padded, unused = np.zeros(_BLOCK, bits.dtype), counts.copy()
+        padded[:last.size] = last
+        passes(padded, 0, 1, block + whole, unused, totals, squares, lanes)
+        scan(last, counts)
     if dtype in _LANES_IN_ORDER:
         totals, squares = totals[_LANES_IN_ORDER[dtype]], squares[_LANES_IN_ORDER[dtype]]
     return _leaf(elements, dtype, first, counts, totals, squares, lanes)
