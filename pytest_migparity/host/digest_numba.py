@@ -22,7 +22,7 @@ from .numba_words import (  # isort: skip
 
 _BLOCK = 4096
 _CHUNK = 1 << 14  # bytes: a chunk and the one fetched meanwhile are in the first-level cache
-_NEAR = 1 << 19  # bytes that a second pass finds in the second-level cache
+_NEAR = 1 << 21  # bytes that the hash finds in a cache still
 _W0, _W15, _W16 = np.uint32(0), np.uint32(15), np.uint32(16)
 _LANE, _SIGN = np.uint32(255), np.uint32(0x80000000)
 _HIGH, _SEED, _TURN = np.uint32(0xFFFF0000), np.uint32(0x9E3779B9), np.uint32(0x85EBCA6B)

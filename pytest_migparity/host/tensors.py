@@ -7,7 +7,7 @@ import numpy as np
 
 from .digest_numpy import LEAF, Array, storage
 
-_WINDOW = 8 * LEAF  # elements mapped at a time: what is read stays in a process's memory only until it is unmapped
+_WINDOW = 1 << 26  # bytes mapped at a time: what is read stays in a process's memory only until it is unmapped
 
 
 class Tensor(NamedTuple):
@@ -47,8 +47,9 @@ def leaves_of(array: Array, kind: Any) -> Iterator[Array]:
 
 def mapped(path: str, start: int, kind: Any, count: int) -> Iterator[Array]:
     """The leaves of `count` elements of a numpy type from byte `start` of a file on, mapped window by window."""
-    for first in range(0, count, _WINDOW):
-        size = min(_WINDOW, count - first)
+    most = _WINDOW // kind.itemsize // LEAF * LEAF
+    for first in range(0, count, most):
+        size = min(most, count - first)
         data = np.memmap(path, dtype=np.uint8, mode="r", offset=start + first * kind.itemsize,
                          shape=(size * kind.itemsize,))
         yield from leaves_of(data.view(kind), kind.newbyteorder("<"))
