@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 from pytest_migparity.host.digest import digest  # noqa: E402
 from pytest_migparity.host.safetensors_files import TensorFileError  # noqa: E402
-from pytest_migparity.host.tensor_files import open_tensors  # noqa: E402
+from pytest_migparity.host.tensor_files import open_source, open_tensors  # noqa: E402
 from pytest_migparity.host.tensors import of_array  # noqa: E402
 from pytest_migparity.host.torch_tensors import of_module, of_torch  # noqa: E402
 
@@ -108,11 +108,26 @@ def test_a_torn_file_is_one_error(tmp_path, cut):
         open_tensors(str(tmp_path / "torn.pt"))
 
 
-def test_without_torch_the_file_says_what_it_needs(tmp_path, monkeypatch):
+def test_plain_tensors_are_read_without_torch(tmp_path, monkeypatch):
     torch.save(state(), tmp_path / "a.pt")
+    wanted = known()
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
-    with pytest.raises(TensorFileError, match="torch is not installed"):
+    opened = open_source(str(tmp_path / "a.pt"))
+    assert hashes(opened.tensors) == wanted
+    assert opened.left_out == ("step",)
+
+
+@pytest.mark.parametrize("held, options", [
+    (lambda path: state(), {"_use_new_zipfile_serialization": False}),
+    (lambda path: {"w": torch.eye(3).to_sparse()}, {}),
+    (lambda path: {"w": torch.ones(2), "evil": Evil(str(path))}, {}),
+])
+def test_without_torch_a_file_of_more_than_plain_tensors_says_what_it_needs(tmp_path, monkeypatch, held, options):
+    torch.save(held(tmp_path / "made"), tmp_path / "a.pt", **options)
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    with pytest.raises(TensorFileError, match="could run code: not opened; torch is not installed"):
         open_tensors(str(tmp_path / "a.pt"))
+    assert not (tmp_path / "made").exists()
 
 
 def test_a_file_without_tensors_says_so(tmp_path):
