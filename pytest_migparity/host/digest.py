@@ -174,14 +174,12 @@ def fine_lanes(whole: Measured, amount: int = 64) -> Tuple[float, ...]:
 
 def folded(lanes: Array, amount: int) -> Array:
     """256 lanes added up, with fixed signs, to 64 or 16; those of 16 are sums of those of 64."""
-    index = np.arange(256, dtype=np.uint32)
-    signs = np.where(mixed(index ^ np.uint32(0x5BD1E995)) & np.uint32(1), -1.0, 1.0)
-    order = np.argsort(mixed(index ^ np.uint32(0x1B873593)), kind="stable")
-    groups = (lanes * signs)[order].reshape(amount, -1)
-    sums = np.zeros(amount)
-    for column in range(groups.shape[1]):  # one after the other: numpy promises no order for sum()
-        sums += groups[:, column]
-    return sums
+    groups = (lanes * _SIGNS)[_ORDER].reshape(amount, -1)
+    return np.add.accumulate(groups, axis=1)[:, -1] + 0.0  # one after the other: numpy promises no order for sum()
+
+
+_SIGNS = np.where(mixed(np.arange(256, dtype=np.uint32) ^ np.uint32(0x5BD1E995)) & np.uint32(1), -1.0, 1.0)
+_ORDER = np.argsort(mixed(np.arange(256, dtype=np.uint32) ^ np.uint32(0x1B873593)), kind="stable")
 
 
 def quantised(lanes: Array, l2: float) -> Tuple[int, ...]:
