@@ -7,6 +7,7 @@ all its vectors. Leaves that need the masked float64 path, and other dtypes, are
 imports numba and compiles nothing before the first leaf.
 """
 
+import struct
 from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
@@ -86,11 +87,11 @@ def _signed(x, word, place):
 
 
 @_inlined
-def _column(r, lane, word, sums):
-    """One lane's 16 rows, as bits: their sum, the sum of their squares and their sketch, the three parts of `sums`."""
+def _column(r, lane, at, word, sums):
+    """One lane's 16 rows, as bits: their sum, the sum of their squares, and at `at` their sketch."""
     v = _singles(r)
     sums[lane], sums[256 + lane] = _tree(v), _tree(_squares(v))
-    sums[512 + lane] = _tree((
+    sums[at] = _tree((
         _signed(r[0], word, 31), _signed(r[1], word, 30), _signed(r[2], word, 29), _signed(r[3], word, 28),
         _signed(r[4], word, 27), _signed(r[5], word, 26), _signed(r[6], word, 25), _signed(r[7], word, 24),
         _signed(r[8], word, 23), _signed(r[9], word, 22), _signed(r[10], word, 21), _signed(r[11], word, 20),
@@ -98,17 +99,38 @@ def _column(r, lane, word, sums):
 
 
 @_inlined
-def _added(sums, block, totals, squares, lanes):
-    """A mini-block's sums into the leaf's, the sketch turned by the mini-block's own amount."""
-    turn = np.int64(both(_mixed(xor(block, _TURN)), _LANE))
+def _turn(block):
+    """By how many lanes a mini-block's sketch is turned."""
+    return np.int64(both(_mixed(xor(block, _TURN)), _LANE))
+
+
+@_compiled
+def add_lanes(sums, block, leaf):
+    """A mini-block's sums into the leaf's: of its 256 lanes the sum, the sum of squares and the sketch, turned."""
+    turn = _turn(block)
     for lane in range(256):
         sums[768 + lane] = sums[512 + lane]
+    for lane in range(512):
+        leaf[lane] += np.float64(sums[lane])
     for lane in range(256):
-        totals[lane] += np.float64(sums[lane])
-    for lane in range(256):
-        squares[lane] += np.float64(sums[256 + lane])
-    for lane in range(256):
-        lanes[lane] += np.float64(sums[512 + turn + lane])
+        leaf[512 + lane] += np.float64(sums[512 + turn + lane])
+
+
+@_compiled
+def add_split(sums, block, leaf):
+    """As `add_lanes`, with the 128 even lanes of each before the odd ones: an odd turn exchanges them."""
+    turn = _turn(block)
+    odd = turn % 2
+    even_from, odd_from = 512 + 256 * odd + turn // 2, 768 - 255 * odd + turn // 2
+    for lane in range(128):
+        sums[640 + lane] = sums[512 + lane]
+        sums[896 + lane] = sums[768 + lane]
+    for lane in range(512):
+        leaf[lane] += np.float64(sums[lane])
+    for lane in range(128):
+        leaf[512 + lane] += np.float64(sums[even_from + lane])
+    for lane in range(128):
+        leaf[640 + lane] += np.float64(sums[odd_from + lane])
 
 
 @_inlined
@@ -163,12 +185,12 @@ def _pairs(x, j):
 
 @_compiled
 def sums32(bits, number, block, sums):
-    """Mini-block `number` of float32 bits, the `block`-th of its tensor, into its 3 * 256 sums."""
+    """Mini-block `number` of float32 bits, the `block`-th of its tensor, into the sums of its 256 lanes."""
     x, start = bits[number * 4096:(number + 1) * 4096], add(mul(block, _ROW), _SEED)
     for group in range(0, 256, 16):
         _fetched(bits, (number + 1) * 4096 + 16 * group)
         for c in range(group, group + 16):
-            _column(_rows(x, c), c, _mixed(add(start, as_word(np.int64(c)))), sums)
+            _column(_rows(x, c), c, 512 + c, _mixed(add(start, as_word(np.int64(c)))), sums)
 
 
 @_compiled
@@ -179,52 +201,48 @@ def sums_half(bits, number, block, sums):
     for group in range(0, 256, 32):
         _fetched(words, (number + 2) * 2048 + 8 * group)
         for c in range(group, group + 32):
-            _column(_halves(_rows(x, c)), c, _mixed(add(start, as_word(np.int64(c)))), sums)
+            _column(_halves(_rows(x, c)), c, 512 + c, _mixed(add(start, as_word(np.int64(c)))), sums)
 
 
 @_compiled
 def sums_brain(bits, number, block, sums):
     """As `sums32`, of bfloat16 bits: two neighbours in one word, so that no element is converted.
 
-    The even lanes of sums and of sums of squares come before the odd ones.
+    Even lanes come before odd ones.
     """
     words = bits[:bits.size // 2 * 2].view(np.uint32)
     x, start = words[number * 2048:(number + 1) * 2048], add(mul(block, _ROW), _SEED)
     for group in range(0, 128, 16):
         _fetched(words, (number + 2) * 2048 + 16 * group)
         for j in range(group, group + 16):
-            _column(_evens(_pairs(x, j)), j, _mixed(add(start, as_word(np.int64(2 * j)))), sums)
+            _column(_evens(_pairs(x, j)), j, 512 + j, _mixed(add(start, as_word(np.int64(2 * j)))), sums)
         for j in range(group, group + 16):
-            _column(_odds(_pairs(x, j)), j + 128, _mixed(add(start, as_word(np.int64(2 * j + 1)))), sums)
-    for j in range(128):
-        sums[768 + 2 * j] = sums[512 + j]
-        sums[768 + 2 * j + 1] = sums[512 + j + 128]
-    for c in range(256):
-        sums[512 + c] = sums[768 + c]
+            _column(_odds(_pairs(x, j)), 128 + j, 768 + j, _mixed(add(start, as_word(np.int64(2 * j + 1)))), sums)
 
 
-def _passes(scan, summed, size):
+def _passes(scan, summed, added, size):
     """Both passes over mini-blocks `start` to `end` of a leaf, chunk by chunk, as one compiled call."""
     chunk = _CHUNK // size // _BLOCK
 
-    def passes(bits, start, end, first, counts, totals, squares, lanes):
+    def passes(bits, start, end, first, counts, leaf):
         sums = np.empty(1024, np.float32)
         for number in range(start, end):
             if (number - start) % chunk == 0:
                 scan(bits[number * 4096:min(number + chunk, end) * 4096], counts)
             block = as_word(np.int64(first + number))
             summed(bits, number, block, sums)
-            _added(sums, block, totals, squares, lanes)
+            added(sums, block, leaf)
 
     return _compiled(passes)
 
 
 _KERNELS: Dict[str, Tuple[Any, Any]] = {
-    "float32": (_passes(scan32, sums32, 4), scan32),
-    "bfloat16": (_passes(scan16, sums_brain, 2), scan16),
-    "float16": (_passes(scan16, sums_half, 2), scan16),
+    "float32": (_passes(scan32, sums32, add_lanes, 4), scan32),
+    "bfloat16": (_passes(scan16, sums_brain, add_split, 2), scan16),
+    "float16": (_passes(scan16, sums_half, add_lanes, 2), scan16),
 }
-_LANES_IN_ORDER = {"bfloat16": np.arange(256).reshape(128, 2).T.ravel().argsort()}
+_LANES_IN_ORDER = np.arange(256).reshape(128, 2).T.ravel().argsort()  # of lanes of which the even come first
+_UNSEEN = np.array([1 << 40, -(1 << 40), 0, 0, 0], np.int64)
 
 
 def measure(elements: Array, dtype: str, first: int,
@@ -236,43 +254,42 @@ def measure(elements: Array, dtype: str, first: int,
         return plain.measure(elements, dtype, first)
     passes, scan = _KERNELS[dtype]
     bits, block = elements.view(_BITS[dtype]), first // _BLOCK
-    counts = np.array([1 << 40, -(1 << 40), 0, 0, 0], np.int64)
-    totals, squares, lanes = np.zeros(256), np.zeros(256), np.zeros(256)
+    counts, sums = np.array(_UNSEEN), np.zeros(768)
     whole, step = bits.size // _BLOCK, _NEAR // bits.itemsize // _BLOCK
     for start in range(0, whole, step):
         end = min(start + step, whole)
-        passes(bits, start, end, block, counts, totals, squares, lanes)
+        passes(bits, start, end, block, counts, sums)
         if seen:
             seen(bits[start * _BLOCK:end * _BLOCK])
     last = bits[whole * _BLOCK:]
     if last.size:
         if seen:
             seen(last)
-        padded, unused = np.zeros(_BLOCK, bits.dtype), counts.copy()
+        padded = np.zeros(_BLOCK, bits.dtype)
         padded[:last.size] = last
-        passes(padded, 0, 1, block + whole, unused, totals, squares, lanes)
+        passes(padded, 0, 1, block + whole, counts.copy(), sums)
         scan(last, counts)
-    if dtype in _LANES_IN_ORDER:
-        totals, squares = totals[_LANES_IN_ORDER[dtype]], squares[_LANES_IN_ORDER[dtype]]
-    return _leaf(elements, dtype, first, counts, totals, squares, lanes)
+    lanes = sums.reshape(3, 256)
+    return _leaf(elements, dtype, first, counts, lanes[:, _LANES_IN_ORDER] if dtype == "bfloat16" else lanes)
 
 
-def _leaf(elements: Array, dtype: str, first: int, counts: Array, totals: Array, squares: Array,
-          lanes: Array) -> Optional[Leaf]:
+def _leaf(elements: Array, dtype: str, first: int, counts: Array, lanes: Array) -> Optional[Leaf]:
     """The leaf, where its numbers are such that float32 trees are right; else the masked path's."""
-    low, high = (_value(int(counts[index]), dtype) for index in (0, 1))
+    least_key, most_key, zeros, *multiset = counts.tolist()
+    low, high = _value(least_key, dtype), _value(most_key, dtype)
     sound = abs(low) < plain.SAFE[1] and abs(high) < plain.SAFE[1]  # NaN is not less either
     if not sound or 0 < max(abs(low), abs(high)) <= plain.SAFE[0]:
         return plain.measure(elements, dtype, first)
-    return Leaf(plain.in_order(totals), plain.in_order(squares), low, high, int(counts[2]), 0, 0,
-                (int(counts[3]) & 0xFFFFFFFF, int(counts[4]) & 0xFFFFFFFF), lanes)
+    return Leaf(plain.in_order(lanes[0]), plain.in_order(lanes[1]), low, high, zeros, 0, 0,
+                (multiset[0] & 0xFFFFFFFF, multiset[1] & 0xFFFFFFFF), lanes[2])
 
 
 def _value(key: int, dtype: str) -> float:
     """The float whose ordered value is `key`."""
     if dtype == "float32":
         bits = key if key >= 0 else (key ^ 0x7FFFFFFF) & 0xFFFFFFFF
-        return float(np.uint32(bits).view(np.float32))
+        return float(struct.unpack("<f", bits.to_bytes(4, "little"))[0])
     bits = key if key >= 0 else (key ^ 0x7FFF) & 0xFFFF
-    short = np.array([bits], np.uint16)
-    return float(plain.widened(short if dtype == "bfloat16" else short.view(np.float16), dtype)[0])
+    if dtype == "bfloat16":
+        return float(struct.unpack("<f", (bits << 16).to_bytes(4, "little"))[0])
+    return float(struct.unpack("<e", bits.to_bytes(2, "little"))[0])
