@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Op
 import numpy as np
 
 from ..wire.digest import LANES, SATURATED, Digest, Stats, TensorDigest, as_sent, shortened, step
+from . import xxh3
 from .digest_kernels import measure
 from .digest_numpy import LEAF, Array, Leaf, mixed, narrowed
 from .parallel import shared_out, threads
@@ -77,7 +78,7 @@ def measured(tensor: Tensor, *, level: int, algorithm: str) -> Measured:
     """Read a tensor once, leaf by leaf, the leaves of a large one side by side."""
     targets = _NARROWER.get(tensor.dtype, ()) if level else ()
     narrow = set(targets)
-    work = partial(_leaf_of, hasher=_hasher(algorithm), dtype=tensor.dtype, level=level, narrow=narrow)
+    work = partial(_leaf_of, algorithm=algorithm, dtype=tensor.dtype, level=level, narrow=narrow)
     numbered = enumerate(tensor.leaves())
     worked = shared_out(work, numbered) if tensor.size > LEAF else [work(leaf) for leaf in numbered]
     target = next((target for target in targets if target in narrow and worked), "")
@@ -89,14 +90,14 @@ def measured(tensor: Tensor, *, level: int, algorithm: str) -> Measured:
 _Worked = Tuple[bytes, Optional[Leaf], Dict[str, bytes]]
 
 
-def _leaf_of(numbered: Tuple[int, Array], *, hasher: Callable[..., Any], dtype: str, level: int,
-             narrow: Set[str]) -> _Worked:
+def _leaf_of(numbered: Tuple[int, Array], *, algorithm: str, dtype: str, level: int, narrow: Set[str]) -> _Worked:
     """(content hash, measurements, hashes in those narrower dtypes that hold every element) of one leaf.
 
     Dtypes that do not are taken out of `narrow`, for no other leaf to try them.
     """
     number, elements = numbered
-    state = hasher()
+    hasher = _hasher(algorithm)
+    state = xxh3.State() if algorithm == "xxh3_128" and xxh3.AVAILABLE else hasher()
     if not level:
         state.update(elements)
         return state.digest(), None, {}

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from . import digest_numpy as plain
+from . import xxh3
 from .digest_numpy import Array, Leaf
 
 from .numba_words import (  # isort: skip
@@ -23,7 +24,7 @@ from .numba_words import (  # isort: skip
 
 _BLOCK = 4096
 _CHUNK = 1 << 14  # bytes: a chunk and the one fetched meanwhile are in the first-level cache
-_NEAR = 1 << 21  # bytes that the hash finds in a cache still
+_NEAR = 1 << 18  # bytes that the hash finds in the second-level cache
 _W0, _W15, _W16 = np.uint32(0), np.uint32(15), np.uint32(16)
 _LANE, _SIGN = np.uint32(255), np.uint32(0x80000000)
 _HIGH, _SEED, _TURN = np.uint32(0xFFFF0000), np.uint32(0x9E3779B9), np.uint32(0x85EBCA6B)
@@ -220,18 +221,34 @@ def sums_brain(bits, number, block, sums):
             _column(_odds(_pairs(x, j)), 128 + j, 768 + j, _mixed(add(start, as_word(np.int64(2 * j + 1)))), sums)
 
 
-def _passes(scan, summed, added, size):
-    """Both passes over mini-blocks `start` to `end` of a leaf, chunk by chunk, as one compiled call."""
-    chunk = _CHUNK // size // _BLOCK
+@_compiled
+def unhashed(state, start, size):
+    """Stands in for the library of xxh3, where that is missing."""
 
-    def passes(bits, start, end, first, counts, leaf):
+
+_hashed = xxh3.UPDATE if xxh3.AVAILABLE else unhashed
+
+
+def _passes(scan, summed, added, size):
+    """Both passes over mini-blocks `start` to `end` of a leaf, chunk by chunk, as one compiled call.
+
+    `state` is the address of an xxh3 state that is given their bytes while they are near, or 0.
+    """
+    chunk, near = _CHUNK // size // _BLOCK, _NEAR // size // _BLOCK
+
+    def passes(bits, start, end, first, counts, leaf, state):
         sums = np.empty(1024, np.float32)
-        for number in range(start, end):
-            if (number - start) % chunk == 0:
-                scan(bits[number * 4096:min(number + chunk, end) * 4096], counts)
-            block = as_word(np.int64(first + number))
-            summed(bits, number, block, sums)
-            added(sums, block, leaf)
+        for begin in range(start, end, near):
+            stop = min(begin + near, end)
+            for number in range(begin, stop):
+                if (number - begin) % chunk == 0:
+                    scan(bits[number * 4096:min(number + chunk, stop) * 4096], counts)
+                block = as_word(np.int64(first + number))
+                summed(bits, number, block, sums)
+                added(sums, block, leaf)
+            if state:
+                part = bits[begin * 4096:stop * 4096]
+                _hashed(state, part.ctypes.data, part.size * size)
 
     return _compiled(passes)
 
@@ -247,7 +264,10 @@ _UNSEEN = np.array([1 << 40, -(1 << 40), 0, 0, 0], np.int64)
 
 def measure(elements: Array, dtype: str, first: int,
             seen: Optional[Callable[[Array], object]] = None) -> Optional[Leaf]:
-    """As `digest_numpy.measure`, and to the same bits; `seen` is given the elements too, while they are near."""
+    """As `digest_numpy.measure`, and to the same bits; `seen` is given the elements too, while they are near.
+
+    Where `seen` is the `update` of an `xxh3.State`, compiled code gives them, and the interpreter is let alone.
+    """
     if dtype not in _KERNELS or not elements.size:
         if seen:
             seen(elements)
@@ -255,11 +275,14 @@ def measure(elements: Array, dtype: str, first: int,
     passes, scan = _KERNELS[dtype]
     bits, block = elements.view(_BITS[dtype]), first // _BLOCK
     counts, sums = np.array(_UNSEEN), np.zeros(768)
-    whole, step = bits.size // _BLOCK, _NEAR // bits.itemsize // _BLOCK
-    for start in range(0, whole, step):
+    owner = getattr(seen, "__self__", None)
+    state = owner.address if isinstance(owner, xxh3.State) else 0
+    whole = bits.size // _BLOCK
+    step = _NEAR // bits.itemsize // _BLOCK if seen and not state else whole
+    for start in range(0, whole, max(step, 1)):
         end = min(start + step, whole)
-        passes(bits, start, end, block, counts, sums)
-        if seen:
+        passes(bits, start, end, block, counts, sums, state)
+        if seen and not state:
             seen(bits[start * _BLOCK:end * _BLOCK])
     last = bits[whole * _BLOCK:]
     if last.size:
@@ -267,7 +290,7 @@ def measure(elements: Array, dtype: str, first: int,
             seen(last)
         padded = np.zeros(_BLOCK, bits.dtype)
         padded[:last.size] = last
-        passes(padded, 0, 1, block + whole, counts.copy(), sums)
+        passes(padded, 0, 1, block + whole, counts.copy(), sums, 0)
         scan(last, counts)
     lanes = sums.reshape(3, 256)
     return _leaf(elements, dtype, first, counts, lanes[:, _LANES_IN_ORDER] if dtype == "bfloat16" else lanes)
