@@ -7,7 +7,7 @@ is the hash over its dtype, its shape and the hashes of its leaves of 2^20 eleme
 import hashlib
 import math
 from functools import partial
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 

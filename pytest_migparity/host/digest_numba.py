@@ -138,7 +138,7 @@ def add_split(sums, block, leaf):
 def _fetched(words, start):
     """Bring 1 KB of `words` from `start` on near; past their end nothing is read."""
     for line in range(16):
-        fetch(words, np.int64(start + 16 * line))
+        fetch(words, np.int64(start + 16 * line))  # type: ignore[call-arg]
 
 
 @_compiled

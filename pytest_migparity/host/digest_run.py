@@ -7,7 +7,7 @@ the journal `OUT.journal`, which is removed when the digest is whole.
 import hashlib
 import json
 from functools import partial
-from typing import Any, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Iterator, List, NamedTuple, Optional, Tuple
 
 from ..wire.digest import Digest, TensorDigest
 from ..wire.digest_text import to_text

@@ -29,7 +29,7 @@ _STORAGES = {"DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage
              "CharStorage": "int8", "ByteStorage": "uint8", "BoolStorage": "bool", "ComplexFloatStorage": "complex64"}
 
 
-class _Left(Exception):
+class _LeftError(Exception):
     """It is not for this reader."""
 
 
@@ -55,12 +55,12 @@ class _View:
         sizes, steps = tuple(shape), tuple(strides)
         if not isinstance(held, _Stored) or not dtype or len(sizes) != len(steps) or len(sizes) > 64 or not all(
                 type(number) is int and 0 <= number < 1 << 63 for number in (first, *sizes, *steps)):
-            raise _Left
+            raise _LeftError
         self.dtype, self.shape, self.strides = dtype, sizes, steps
         self.kind = storage(dtype)
         last = first + sum((size - 1) * step for size, step in zip(sizes, steps))
         if math.prod(sizes) and (last + 1) * self.kind.itemsize > held.size:
-            raise _Left
+            raise _LeftError
         self.start = held.start + first * self.kind.itemsize
 
     def tensor(self, path: str, name: str) -> Tensor:
@@ -82,7 +82,7 @@ class _View:
 def _rebuilt(held: _Stored, first: Any, shape: Any, strides: Any, *others: Any) -> _View:
     """`torch._utils._rebuild_tensor_v2`: also given requires_grad, hooks and, for what is no plain view, metadata."""
     if len(others) > 2:
-        raise _Left
+        raise _LeftError
     return _View(held, held.dtype, first, shape, strides)
 
 
@@ -111,14 +111,14 @@ class _Guarded(pickle.Unpickler):
         try:
             return _KNOWN[module, name]
         except KeyError:
-            raise _Left from None
+            raise _LeftError from None
 
     def persistent_load(self, held: Any) -> _Stored:
         kind, storage_type, key, _, count = held
         start, size = self._places[key]
         dtype = _STORAGES.get(storage_type, "")
         if kind != "storage" or type(count) is not int or count * (storage(dtype).itemsize if dtype else 1) != size:
-            raise _Left
+            raise _LeftError
         return _Stored(dtype, start, size)
 
 
@@ -153,22 +153,22 @@ def _laid_out(stream: Any, members: List[zipfile.ZipInfo]) -> Tuple[Tuple[int, i
         name = member.filename[len(root):]
         if not member.filename.startswith(root) or name in found or member.compress_type != zipfile.ZIP_STORED \
                 or member.flag_bits & 1 or member.compress_size != member.file_size:
-            raise _Left
+            raise _LeftError
         if name not in _BESIDE and name != "data.pkl" and not name.startswith("data/"):
-            raise _Left
+            raise _LeftError
         stream.seek(member.header_offset)
         head = stream.read(_LOCAL)
         start = member.header_offset + _LOCAL + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30],
                                                                                                      "little")
         if head[:4] != b"PK\3\4" or start + member.file_size > held:
-            raise _Left
+            raise _LeftError
         found[name] = (start, member.file_size)
     if "byteorder" in found:
         stream.seek(found["byteorder"][0])
         if stream.read(found["byteorder"][1]) != b"little":
-            raise _Left
+            raise _LeftError
     if found["data.pkl"][1] > _LARGEST or sum(size for _, size in found.values()) > held:
-        raise _Left
+        raise _LeftError
     return found["data.pkl"], {name[len("data/"):]: place for name, place in found.items() if name[:5] == "data/"}
 
 

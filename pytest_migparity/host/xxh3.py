@@ -31,9 +31,10 @@ def _library() -> Any:
     return functions
 
 
-_FUNCTIONS = _library()
+_FUNCTIONS: Any = _library()
 AVAILABLE = _FUNCTIONS is not None
-_create, _free, _reset, UPDATE, _digest = _FUNCTIONS or (None,) * 5
+_NONE: Any = (None,) * len(_NAMES)
+_create, _free, _reset, UPDATE, _digest = _FUNCTIONS or _NONE
 
 
 class State:
