@@ -7,7 +7,9 @@ another way, is left to torch's own weights-only loading, which refuses what cou
 
 import io
 import math
+import os
 import pickle
+import struct
 import zipfile
 from functools import partial
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
@@ -20,7 +22,8 @@ from .tensors import Opened, Tensor, leaves_of, mapped
 _LARGEST = 1 << 28  # bytes of a pickle
 _MOST_ENTRIES = 1 << 20  # of all dicts and lists together
 _LOCAL = 30  # bytes of a zip member's own header, without its name
-_BESIDE = ("byteorder", "version", ".format_version", ".storage_alignment", ".data/serialization_id")
+_LENGTHS = struct.Struct("<HH")  # of its name and of what follows that
+_BESIDE = ("version", ".format_version", ".storage_alignment", ".data/serialization_id")
 _DTYPES = {"float8_e4m3fn": "float8_e4m3", **{name: name for name in (
     "float64", "float32", "float16", "bfloat16", "float8_e5m2", "bool", "uint8", "int8", "uint16", "int16", "uint32",
     "int32", "uint64", "int64", "complex64")}}
@@ -115,7 +118,7 @@ class _Guarded(pickle.Unpickler):
 
     def persistent_load(self, held: Any) -> _Stored:
         kind, storage_type, key, _, count = held
-        start, size = self._places[key]
+        start, size = self._places["data/" + key]
         dtype = _STORAGES.get(storage_type, "")
         if kind != "storage" or type(count) is not int or count * (storage(dtype).itemsize if dtype else 1) != size:
             raise _LeftError
@@ -125,11 +128,10 @@ class _Guarded(pickle.Unpickler):
 def read_zip(path: str) -> Optional[Opened]:
     """The tensors of a file that `torch.save` wrote, nested dicts under dotted names; None where torch must say."""
     try:
-        with open(path, "rb") as stream, zipfile.ZipFile(stream) as archive:
-            members = archive.infolist()
-            pickled, places = _laid_out(stream, members)
-            stream.seek(pickled[0])
-            state = _Guarded(stream.read(pickled[1]), places).load()
+        with open(path, "rb", buffering=0) as stream, zipfile.ZipFile(stream) as archive:
+            places = _laid_out(stream.fileno(), archive.infolist())
+            pickled = os.pread(stream.fileno(), places["data.pkl"][1], places["data.pkl"][0])
+        state = _Guarded(pickled, places).load()
         if not isinstance(state, (_View, dict, list, tuple)):
             return None
         found = Opened([], (path,))
@@ -144,32 +146,30 @@ def read_zip(path: str) -> Optional[Opened]:
         return None
 
 
-def _laid_out(stream: Any, members: List[zipfile.ZipInfo]) -> Tuple[Tuple[int, int], Dict[str, Tuple[int, int]]]:
-    """(place of the pickle, places of the storages by key), each as first byte and bytes."""
+def _laid_out(file: int, members: List[zipfile.ZipInfo]) -> Dict[str, Tuple[int, int]]:
+    """Places of the pickle and of the storages by their names below the root, as first byte and bytes."""
     (root,) = [member.filename[:-len("data.pkl")] for member in members if member.filename.endswith("/data.pkl")]
     found: Dict[str, Tuple[int, int]] = {}
-    held = stream.seek(0, 2)
+    held, claimed = os.fstat(file).st_size, 0
     for member in members:
-        name = member.filename[len(root):]
+        name, size = member.filename[len(root):], member.file_size
         if not member.filename.startswith(root) or name in found or member.compress_type != zipfile.ZIP_STORED \
-                or member.flag_bits & 1 or member.compress_size != member.file_size:
+                or member.flag_bits & 1 or member.compress_size != size:
             raise _LeftError
-        if name not in _BESIDE and name != "data.pkl" and not name.startswith("data/"):
+        claimed += size
+        if name in _BESIDE:
+            continue
+        if name not in ("data.pkl", "byteorder") and not name.startswith("data/"):
             raise _LeftError
-        stream.seek(member.header_offset)
-        head = stream.read(_LOCAL)
-        start = member.header_offset + _LOCAL + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30],
-                                                                                                     "little")
-        if head[:4] != b"PK\3\4" or start + member.file_size > held:
+        head = os.pread(file, _LOCAL, member.header_offset)
+        start = member.header_offset + _LOCAL + sum(_LENGTHS.unpack_from(head, 26))
+        if head[:4] != b"PK\3\4" or start + size > held:
             raise _LeftError
-        found[name] = (start, member.file_size)
-    if "byteorder" in found:
-        stream.seek(found["byteorder"][0])
-        if stream.read(found["byteorder"][1]) != b"little":
-            raise _LeftError
-    if found["data.pkl"][1] > _LARGEST or sum(size for _, size in found.values()) > held:
+        found[name] = (start, size)
+    order = found.get("byteorder")
+    if found["data.pkl"][1] > _LARGEST or claimed > held or order and os.pread(file, 8, order[0])[:order[1]] != b"little":
         raise _LeftError
-    return found["data.pkl"], {name[len("data/"):]: place for name, place in found.items() if name[:5] == "data/"}
+    return found
 
 
 def _walked(path: str, state: Any, prefix: str, tensors: List[Tensor], left_out: List[str],
