@@ -22,6 +22,9 @@ _INTEGERS = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uin
 _NARROWER = {"float16": ("bfloat16",), "float32": ("bfloat16", "float16"),
              "float64": ("bfloat16", "float16", "float32"),
              **{name: _INTEGERS[:place] for place, name in enumerate(_INTEGERS)}}
+_LANE = np.arange(256, dtype=np.uint32)
+_SIGNS = np.where(mixed(_LANE ^ np.uint32(0x5BD1E995)) & np.uint32(1), -1.0, 1.0)
+_ORDER = np.argsort(mixed(_LANE ^ np.uint32(0x1B873593)), kind="stable")
 _PROBE = 256  # elements looked at before a whole leaf is
 _AT_ONCE = 64  # small tensors that are done before the first of them is told of
 
@@ -177,10 +180,6 @@ def folded(lanes: Array, amount: int) -> Array:
     """256 lanes added up, with fixed signs, to 64 or 16; those of 16 are sums of those of 64."""
     groups = (lanes * _SIGNS)[_ORDER].reshape(amount, -1)
     return np.add.accumulate(groups, axis=1)[:, -1] + 0.0  # one after the other: numpy promises no order for sum()
-
-
-_SIGNS = np.where(mixed(np.arange(256, dtype=np.uint32) ^ np.uint32(0x5BD1E995)) & np.uint32(1), -1.0, 1.0)
-_ORDER = np.argsort(mixed(np.arange(256, dtype=np.uint32) ^ np.uint32(0x1B873593)), kind="stable")
 
 
 def quantised(lanes: Array, l2: float) -> Tuple[int, ...]:

@@ -17,8 +17,9 @@ from . import digest_numpy as plain
 from . import xxh3
 from .digest_numpy import Array, Leaf
 
+from .numba_rows import column, evens, halves, mixed, odds, pairs, rows  # isort: skip
 from .numba_words import (  # isort: skip
-    add, add_short, as_single, as_word, both, fetch, from_half, least, least_short, left, longer, most, most_short, mul,
+    add, add_short, as_word, both, fetch, least, least_short, longer, most, most_short, mul,
     ordered, ordered_short, right, xor, zero, zero_short,
 )  # fmt: skip
 
@@ -26,9 +27,8 @@ _BLOCK = 4096
 _CHUNK = 1 << 14  # bytes: a chunk and the one fetched meanwhile are in the first-level cache
 _NEAR = 1 << 18  # bytes that the hash finds in the second-level cache
 _W0, _W15, _W16 = np.uint32(0), np.uint32(15), np.uint32(16)
-_LANE, _SIGN = np.uint32(255), np.uint32(0x80000000)
-_HIGH, _SEED, _TURN = np.uint32(0xFFFF0000), np.uint32(0x9E3779B9), np.uint32(0x85EBCA6B)
-_FIRST, _SECOND, _GOLDEN = np.uint32(0x7FEB352D), np.uint32(0x846CA68B), np.uint32(0x9E3779B1)
+_LANE, _SEED, _TURN = np.uint32(255), np.uint32(0x9E3779B9), np.uint32(0x85EBCA6B)
+_GOLDEN = np.uint32(0x9E3779B1)
 _ROW = np.uint32(256)
 _LOWEST, _HIGHEST = np.uint32(0x80000000), np.uint32(0x7FFFFFFF)
 _LOWEST_SHORT, _HIGHEST_SHORT, _NONE_SHORT = np.uint16(0x8000), np.uint16(0x7FFF), np.uint16(0)
@@ -39,70 +39,9 @@ _inlined = njit(inline="always")
 
 
 @_inlined
-def _mixed(x):
-    x = mul(xor(x, right(x, _W16)), _FIRST)
-    x = mul(xor(x, right(x, _W15)), _SECOND)
-    return xor(x, right(x, _W16))
-
-
-def _each(change):
-    """`change` of each of 16 rows."""
-    @_inlined
-    def changed(r):
-        return (change(r[0]), change(r[1]), change(r[2]), change(r[3]), change(r[4]), change(r[5]), change(r[6]),
-                change(r[7]), change(r[8]), change(r[9]), change(r[10]), change(r[11]), change(r[12]), change(r[13]),
-                change(r[14]), change(r[15]))
-
-    return changed
-
-
-@_inlined
-def _tree(r):
-    return (((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]))) + (
-        ((r[8] + r[9]) + (r[10] + r[11])) + ((r[12] + r[13]) + (r[14] + r[15])))
-
-
-@_inlined
-def _square(x):
-    return x * x
-
-
-@_inlined
-def _low(x):
-    """The even one of two bfloat16 in a word, as float32 bits."""
-    return left(x, _W16)
-
-
-@_inlined
-def _high(x):
-    return both(x, _HIGH)
-
-
-_singles, _squares, _evens, _odds, _halves = (_each(change) for change in (as_single, _square, _low, _high, from_half))
-
-
-@_inlined
-def _signed(x, word, place):
-    """The float of bits `x`, its sign turned where bit 31 - `place` of `word` is set."""
-    return as_single(xor(x, both(left(word, np.uint32(place)), _SIGN)))
-
-
-@_inlined
-def _column(r, lane, at, word, sums):
-    """One lane's 16 rows, as bits: their sum, the sum of their squares, and at `at` their sketch."""
-    v = _singles(r)
-    sums[lane], sums[256 + lane] = _tree(v), _tree(_squares(v))
-    sums[at] = _tree((
-        _signed(r[0], word, 31), _signed(r[1], word, 30), _signed(r[2], word, 29), _signed(r[3], word, 28),
-        _signed(r[4], word, 27), _signed(r[5], word, 26), _signed(r[6], word, 25), _signed(r[7], word, 24),
-        _signed(r[8], word, 23), _signed(r[9], word, 22), _signed(r[10], word, 21), _signed(r[11], word, 20),
-        _signed(r[12], word, 19), _signed(r[13], word, 18), _signed(r[14], word, 17), _signed(r[15], word, 16)))
-
-
-@_inlined
 def _turn(block):
     """By how many lanes a mini-block's sketch is turned."""
-    return np.int64(both(_mixed(xor(block, _TURN)), _LANE))
+    return np.int64(both(mixed(xor(block, _TURN)), _LANE))
 
 
 @_compiled
@@ -172,18 +111,6 @@ def scan16(bits, counts):
     counts[3], counts[4] = counts[3] + np.int64(first), counts[4] + np.int64(second)
 
 
-@_inlined
-def _rows(x, c):
-    return (x[c], x[256 + c], x[512 + c], x[768 + c], x[1024 + c], x[1280 + c], x[1536 + c], x[1792 + c], x[2048 + c],
-            x[2304 + c], x[2560 + c], x[2816 + c], x[3072 + c], x[3328 + c], x[3584 + c], x[3840 + c])
-
-
-@_inlined
-def _pairs(x, j):
-    return (x[j], x[128 + j], x[256 + j], x[384 + j], x[512 + j], x[640 + j], x[768 + j], x[896 + j], x[1024 + j],
-            x[1152 + j], x[1280 + j], x[1408 + j], x[1536 + j], x[1664 + j], x[1792 + j], x[1920 + j])
-
-
 @_compiled
 def sums32(bits, number, block, sums):
     """Mini-block `number` of float32 bits, the `block`-th of its tensor, into the sums of its 256 lanes."""
@@ -191,7 +118,7 @@ def sums32(bits, number, block, sums):
     for group in range(0, 256, 16):
         _fetched(bits, (number + 1) * 4096 + 16 * group)
         for c in range(group, group + 16):
-            _column(_rows(x, c), c, 512 + c, _mixed(add(start, as_word(np.int64(c)))), sums)
+            column(rows(x, c), c, 512 + c, mixed(add(start, as_word(np.int64(c)))), sums)
 
 
 @_compiled
@@ -202,7 +129,7 @@ def sums_half(bits, number, block, sums):
     for group in range(0, 256, 32):
         _fetched(words, (number + 2) * 2048 + 8 * group)
         for c in range(group, group + 32):
-            _column(_halves(_rows(x, c)), c, 512 + c, _mixed(add(start, as_word(np.int64(c)))), sums)
+            column(halves(rows(x, c)), c, 512 + c, mixed(add(start, as_word(np.int64(c)))), sums)
 
 
 @_compiled
@@ -216,9 +143,9 @@ def sums_brain(bits, number, block, sums):
     for group in range(0, 128, 16):
         _fetched(words, (number + 2) * 2048 + 16 * group)
         for j in range(group, group + 16):
-            _column(_evens(_pairs(x, j)), j, 512 + j, _mixed(add(start, as_word(np.int64(2 * j)))), sums)
+            column(evens(pairs(x, j)), j, 512 + j, mixed(add(start, as_word(np.int64(2 * j)))), sums)
         for j in range(group, group + 16):
-            _column(_odds(_pairs(x, j)), 128 + j, 768 + j, _mixed(add(start, as_word(np.int64(2 * j + 1)))), sums)
+            column(odds(pairs(x, j)), 128 + j, 768 + j, mixed(add(start, as_word(np.int64(2 * j + 1)))), sums)
 
 
 @_compiled

@@ -17,6 +17,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 import numpy as np
 
 from .digest_numpy import Array, storage
+from .safetensors_files import TensorFileError
 from .tensors import Opened, Tensor, leaves_of, mapped
 
 _LARGEST = 1 << 28  # bytes of a pickle
@@ -140,7 +141,7 @@ def read_zip(path: str) -> Optional[Opened]:
         _walked(path, {"tensor": state} if isinstance(state, _View) else state, "", found.tensors, left_out, entries)
         twice = len({tensor.name for tensor in found.tensors}) < len(found.tensors)
         return None if twice else found._replace(left_out=tuple(left_out))
-    except OSError:
+    except (OSError, TensorFileError):
         raise
     except Exception:  # a mangled zip or pickle may raise anything: torch names what is wrong with it
         return None
@@ -167,7 +168,8 @@ def _laid_out(file: int, members: List[zipfile.ZipInfo]) -> Dict[str, Tuple[int,
             raise _LeftError
         found[name] = (start, size)
     order = found.get("byteorder")
-    if found["data.pkl"][1] > _LARGEST or claimed > held or order and os.pread(file, 8, order[0])[:order[1]] != b"little":
+    foreign = order and os.pread(file, 8, order[0])[:order[1]] != b"little"
+    if found["data.pkl"][1] > _LARGEST or claimed > held or foreign:
         raise _LeftError
     return found
 
@@ -176,7 +178,8 @@ def _walked(path: str, state: Any, prefix: str, tensors: List[Tensor], left_out:
             entries: Iterator[int]) -> None:
     """Add the tensors of nested dicts and lists under dotted names, and the names of what is no tensor."""
     for key, value in state.items() if isinstance(state, dict) else enumerate(state):
-        next(entries)
+        if next(entries, None) is None:
+            raise TensorFileError("%s: its dicts and lists unfold to more than %d entries" % (path, _MOST_ENTRIES))
         name = "%s%s" % (prefix, key)
         if isinstance(value, _View):
             tensors.append(value.tensor(path, name))
