@@ -12,7 +12,7 @@ from .core.dumped import Dump
 from .core.errors import UserError
 from .core.evidence import Evidence, Policy, Recorded, Trajectory
 from .core.levels import Direction, level_named
-from .core.limits import Floor, Floors, Limits, default_limits
+from .core.limits import Declared, Floor, Floors, Limits
 from .core.outputs import OutputSet
 from .core.verdict import Coverage, Finding, Note, Outcome, Verdict, note
 from .sides import Handle
@@ -105,9 +105,12 @@ def measured_floors(level: str, baseline: Evidence[Any], manifest: Manifest) -> 
 
 
 def _repeated(level: str, baseline: Evidence[Any], policy: Policy) -> Floors:
-    """How far the level's judge finds each rerun of the baseline from its run, check by check."""
+    """How far the level's judge finds each rerun of the baseline from its run, check by check.
+
+    Each limit is its cap, beyond which no floor counts: what then is INCONCLUSIVE could not be compared.
+    """
     largest: dict[str, float] = {}
-    limits = default_limits(level_named(level))
+    limits = {spec.name: Declared(spec.cap, "cap") for spec in level_named(level).checks.values()}
     for rerun in baseline.reruns:
         again = replace(baseline, runs=(rerun,), reruns=(), problems=())
         finding = judge_evidence(level, replace(baseline, reruns=(), problems=()), again, limits=limits,
