@@ -12,7 +12,8 @@ from .core.dumped import Dump
 from .core.errors import UserError
 from .core.evidence import Evidence, Policy, Recorded, Trajectory
 from .core.levels import Direction, level_named
-from .core.limits import Floor, Floors, Limits, default_limits
+from .core.limits import Declared, Floor, Floors, Limits
+from .core.outputs import OutputSet
 from .core.verdict import Coverage, Finding, Note, Outcome, Verdict, note
 from .sides import Handle
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 _JUDGES = {"L0": ("envmatch", "judge_env"), "L1": ("identity", "judge_identity"), "L2": ("inputs", "judge_inputs"),
            "L3": ("forward", "judge_forward"), "L4": ("onestep", "judge_step"), "L5": ("difftraj", "judge_loss"),
-           "L7": ("closedloop", "judge_rollouts")}
+           "L6": ("action_error", "judge_actions"), "L7": ("closedloop", "judge_rollouts")}
 _DUMP_JUDGES = {"L1": ("dumped", "judge_dumped_weights"), "L3": ("dumped", "judge_dumped_forward"),
                 "L4": ("dumped", "judge_dumped_step")}
 
@@ -69,9 +70,11 @@ def copied_reruns(baseline: Evidence[Any], candidate: Evidence[Any]) -> list[Not
 
 
 def _repeats(one: Recorded[Any], other: Recorded[Any]) -> bool:
-    """The same bytes, or another file with the same losses in every bit."""
+    """The same bytes, or another file with the same losses or outputs in every bit."""
     if one.witness.sha256 == other.witness.sha256:
         return True
+    if isinstance(one.table, OutputSet) and isinstance(other.table, OutputSet):
+        return one.table.same_values(other.table)
     if not isinstance(one.table, Trajectory) or not isinstance(other.table, Trajectory):
         return False
     import numpy as np
@@ -102,13 +105,15 @@ def measured_floors(level: str, baseline: Evidence[Any], manifest: Manifest) -> 
 
 
 def _repeated(level: str, baseline: Evidence[Any], policy: Policy) -> Floors:
-    """How far the level's judge finds each rerun of the baseline from its run, check by check."""
+    """How far the level's judge finds each rerun of the baseline from its run, check by check.
+
+    Each limit is its cap, beyond which no floor counts: what then is INCONCLUSIVE could not be compared.
+    """
     largest: dict[str, float] = {}
-    limits = default_limits(level_named(level))
+    limits = {spec.name: Declared(spec.cap, "cap") for spec in level_named(level).checks.values()}
     for rerun in baseline.reruns:
-        again = replace(baseline, runs=(rerun,), reruns=(), problems=())
-        finding = judge_evidence(level, replace(baseline, reruns=(), problems=()), again, limits=limits,
-                                 floors=Floors(), policy=policy)
+        finding = judge_evidence(level, _of_one_machine(baseline, baseline.runs[0]), _of_one_machine(baseline, rerun),
+                                 limits=limits, floors=Floors(), policy=policy)
         if finding.outcome is Outcome.INCONCLUSIVE:  # what cannot be compared measures nothing
             continue
         for check in finding.checks:
@@ -117,6 +122,11 @@ def _repeated(level: str, baseline: Evidence[Any], policy: Policy) -> Floors:
     runs = 1 + len(baseline.reruns)
     return Floors({name: Floor(value, f"{runs} runs of the baseline", runs, len(baseline.reruns))
                    for name, value in largest.items()})
+
+
+def _of_one_machine(side: Evidence[Any], run: Recorded[Any]) -> Evidence[Any]:
+    """A run among its reruns: like a rehearsal's, they may be of one machine and equal to the bit."""
+    return Evidence(side.side, side.kind, (replace(run, witness=replace(run.witness, producer="rehearsal")),))
 
 
 def refused(level: str, model: str, case: str, why: str) -> Verdict:

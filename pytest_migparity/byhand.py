@@ -15,7 +15,7 @@ from .core.limits import Floors, default_limits
 from .core.verdict import Outcome, Verdict, Witness
 from .gather import read_in_place
 from .judges.loss_floors import rerun_problems
-from .sides import read_trajectory
+from .trainlog import read_trajectory
 
 SETTLED_AFTER = 100  # steps: those the departure weighs
 PATIENCE = 3600.0  # seconds without a new row after which a log that is followed counts as ended

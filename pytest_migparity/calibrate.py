@@ -21,7 +21,7 @@ from .gather import read_in_place, writable
 from .judges.difftraj import floors_of
 from .judges.loss_notes import doubtful
 from .judges.traj_align import Aligned, Series, align, ranges, series_of
-from .sides import read_trajectory
+from .trainlog import read_trajectory
 
 if TYPE_CHECKING:
     from .core.manifest import Manifest

@@ -66,7 +66,7 @@ def readlog(
     from .gather import read_in_place
     from .reports.log_text import log_text
     from .reports.messages import language
-    from .sides import read_log
+    from .trainlog import read_log
 
     reading = read_log(read_in_place(log), column, format)
     document = reading.report.to_json()
@@ -137,7 +137,7 @@ def plan(
     if level != "L7":
         raise UserError(f"--level {level}: L7 is the level that costs rollouts; the others are judged from one run")
     found = planned(model, rate)
-    typer.echo(dumps(found.document(), ensure_ascii=False) if json else plan_text(found.document(), _language(lang)))
+    typer.echo(dumps(found.document(), ensure_ascii=False) if json else plan_text(found.document(), spoken_language(lang)))
 
 
 @app.command()

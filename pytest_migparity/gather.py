@@ -32,6 +32,7 @@ _USUAL: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "env": (("env.json",), ("env.rank*.json",), _PACK),
     "weights": (("weights.digest", "weights.*.digest", "loaded.digest", "provenance.json"), _DUMP, _MONITORED, _PACK),
     "data": (("data.digest",),),
+    "actions": (("actions.npz",), ("actions.parquet",)),
     "inputs": (("*.record",), _DUMP, _MONITORED, _PACK),
     "forward": (("*.record",), _DUMP, _MONITORED),
     "step": (("*.record",), _DUMP, _MONITORED),

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
 from .core.dumped import Dump
 from .core.errors import UserError
 from .core.evidence import EnvLock, Evidence, Recorded, Trajectory
-from .core.verdict import Note, Witness, note
+from .core.verdict import Note, note
 
 if TYPE_CHECKING:
     from .core.manifest import Manifest
+    from .core.outputs import OutputSet
     from .gather import Gathered, GatheredFile, Wanted
     from .judges.identity import Identity
     from .judges.provenance import Witnesses
     from .judges.recorded import Run
-    from .readers.reading import Reading
     from .wire.layout import Layout
     from .wire.rollouts import Rollouts
 
@@ -86,6 +86,10 @@ class Side:
     def step(self) -> Handle[Run | Dump]:
         """The recorded optimizer steps: losses, gradients, updates."""
         return self._recorded("step")
+
+    def actions(self, task: str = "main") -> Handle[OutputSet]:
+        """What the model gave for chosen samples of one task."""
+        return Handle(self.name, "actions", task, lambda: self._read_actions(task), self._where("actions"))
 
     def rollouts(self) -> Handle[Rollouts]:
         """The episodes of the closed loop."""
@@ -170,8 +174,31 @@ class Side:
 
         return self._runs(Wanted("rollouts", file=self.manifest.rollouts.file), read_rollouts)
 
-    def _runs(self, wanted: Wanted, read: Callable[[Opened], tuple[Table, tuple[Note, ...]]]) -> Evidence[Table]:
-        """The run and its reruns, each of whose files `read` makes one table of."""
+    def _read_actions(self, task: str) -> Evidence[OutputSet]:
+        from .gather import Wanted
+        from .readers.actions import read_actions
+
+        tasks = self.manifest.cases("task")
+        if task not in tasks:
+            raise UserError(f"{self.manifest.name} has no task {task!r}; declared: {', '.join(tasks)}")
+        missing: list[Note] = []
+
+        def read(opened: Opened) -> tuple[OutputSet | None, tuple[Note, ...]]:
+            table = read_actions(opened)
+            of_task = table.of_task(task, tasks)
+            if of_task is None:
+                missing.append(note("actions-task-unsaid", task=task))
+            elif not of_task.sample:
+                names = ", ".join(sorted({*table.task})[:5]) or "-"
+                missing.append(note("actions-task-absent", task=task, names=names))
+                of_task = None
+            return of_task, ()
+
+        evidence = self._runs(Wanted("actions"), read)
+        return replace(evidence, problems=(*evidence.problems, *_on_side(missing, self.name)))
+
+    def _runs(self, wanted: Wanted, read: Callable[[Opened], tuple[Table | None, tuple[Note, ...]]]) -> Evidence[Table]:
+        """The run and its reruns, each of whose files `read` makes one table of, or none."""
         found = self._gather(wanted)
         problems = list(found.problems)
         tables: dict[int, Recorded[Table]] = {}
@@ -179,7 +206,8 @@ class Side:
             files = [file for file in found.files if file.rerun == rerun]
             try:
                 table, repairs = read(_opened(files))
-                tables[rerun] = Recorded(table, found.witness(self.name, files[0]), repairs)
+                if table is not None:
+                    tables[rerun] = Recorded(table, found.witness(self.name, files[0]), repairs)
             except UserError as error:
                 problems.append(note("evidence-unreadable", side=self.name, kind=wanted.kind, why=str(error)))
         runs = (tables.pop(0),) if 0 in tables else ()
@@ -220,6 +248,7 @@ class Side:
     def _read_loss(self, series: str) -> Evidence[Trajectory]:
         from .core.manifest import SeriesTable
         from .gather import Wanted
+        from .trainlog import read_trajectory
 
         if series not in self.manifest.cases("series"):
             raise UserError(f"{self.manifest.name} has no series {series!r}; "
@@ -244,28 +273,6 @@ class Side:
         runs = tuple(recorded for rerun, recorded in read.items() if weak or rerun == 0)
         reruns = tuple(recorded for rerun, recorded in read.items() if not weak and rerun > 0)
         return Evidence(self.name, "loss", runs, reruns, _on_side(problems, self.name))
-
-
-def read_trajectory(files: Sequence[GatheredFile], witness: Witness, column: str = "loss", format: str | None = None,
-                    step_offset: int = 0) -> Recorded[Trajectory]:
-    """One training log as read: one file, or one TensorBoard folder's event files. UserError where it is no log."""
-    reading = read_log(files, column, format, step_offset)
-    return Recorded(reading.table, witness, reading.repairs, reading.repaired, reading.dropped)
-
-
-def read_log(files: Sequence[GatheredFile], column: str = "loss", format: str | None = None,
-             step_offset: int = 0) -> Reading:
-    """As `read_trajectory`, with the report of what the reader did."""
-    if all("tfevents" in file.name for file in files):
-        from .readers.loss_tensorboard import read_events
-
-        return read_events({file.name: file.open for file in files}, column=column, step_offset=step_offset)
-    if len(files) > 1:
-        raise UserError(f"{', '.join(file.name for file in files)}: one training log is one file, or event files")
-    from .readers.loss import read_loss
-
-    with files[0].open() as stream:
-        return read_loss(stream, files[0].name, column=column, format=format, step_offset=step_offset)
 
 
 def _start_of(file: GatheredFile, most: int) -> bytes:

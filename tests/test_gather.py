@@ -8,7 +8,7 @@ import pytest
 from pytest_migparity.core.errors import UserError
 from pytest_migparity.core.verdict import Witness
 from pytest_migparity.gather import Wanted, gather, read_in_place
-from pytest_migparity.sides import read_log, read_trajectory
+from pytest_migparity.trainlog import read_log, read_trajectory
 
 NOISE = "INFO saving a checkpoint, which is long and of no interest to anybody " * 4 + "\n"
 RECORD = "iteration {0}/9999 | consumed samples: 8 | loss: {1} | grad norm: 12.500 |\n"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from .outputs import ActionRules
 from .verdict import Note, Witness
 
 if TYPE_CHECKING:
@@ -116,8 +117,9 @@ class Policy:
     tensor; `cast`: one side holds the weights rounded to this dtype. `checkpoint` is what both sides start from,
     `resume` whether they go on with a run (None: not said), `new_tensors` patterns of what the checkpoint need not
     fill. `has_dataset`: the recipe names a data set, whose
-    identity L1 must see. `tasks` are those of the closed loop's suite, empty where none is declared, `published` the
-    rate that the official checkpoint is known for, `training_success` the one that its own training logged last.
+    identity L1 must see. `actions` says which dimensions are grippers, rotations and joints. `tasks` are those of the
+    closed loop's suite, empty where none is declared, `published` the rate that the official checkpoint is known for,
+    `training_success` the one that its own training logged last.
     """
 
     mode: str = "strict"
@@ -137,6 +139,7 @@ class Policy:
     resume: bool | None = None
     new_tensors: tuple[str, ...] = ()
     has_dataset: bool = False
+    actions: ActionRules = field(default_factory=ActionRules)
     tasks: tuple[str, ...] = ()
     published: float | None = None
     training_success: float | None = None

@@ -124,6 +124,17 @@ _LOOP_CHECKS = (
     CheckSpec("alpha", 0.05, cap=0.10, unit="p"),
 )
 
+_ACTION_CHECKS = (
+    CheckSpec("close", 0.05, cap=0.15, unit="std"),
+    CheckSpec("far", 0.5, cap=0.5, unit="std"),
+    CheckSpec("worst", 0.5, cap=1.0, unit="std"),
+    CheckSpec("flips", 0.01, cap=0.05),
+    CheckSpec("turn", 0.2, cap=0.2, unit="rad"),
+    CheckSpec("reach", 0.03, cap=0.03, unit="m"),
+    CheckSpec("kl", 0.01, cap=0.1, unit="nats"),
+    CheckSpec("neighbours", 0.9, cap=0.8, direction=Direction.MIN),
+)
+
 LEVELS: Mapping[str, Level] = {
     level.name: level
     for level in (
@@ -137,7 +148,7 @@ LEVELS: Mapping[str, Level] = {
         _level("L5", "loss", "Do both sides train along the same trajectory?", "loss", *_LOSS_CHECKS,
                per="series", figures={"late": 1e-3, "noise": 2.0}),
         _level("L6", "action error", "Same input, same noise: same output, as far as the task can tell?", "actions",
-               per="task"),
+               *_ACTION_CHECKS, per="task"),
         _level("L7", "closed loop", "Is the task's success rate no worse, beyond a margin?", "rollouts",
                *_LOOP_CHECKS),
     )

@@ -18,6 +18,7 @@ from .errors import UserError, did_you_mean
 from .evidence import EnvRules, Policy
 from .levels import LEVELS, SIDES, Direction, Level
 from .limits import Declared, Floor, Floors
+from .manifest_actions import ActionsTable
 
 FILE = "model.toml"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*(-[A-Za-z0-9_.]+)*")
@@ -203,6 +204,7 @@ class Manifest(_Table):
     env: EnvTable = EnvTable()
     weights: WeightsTable = WeightsTable()
     record: RecordTable = RecordTable()
+    actions: ActionsTable = ActionsTable()
     rollouts: RolloutsTable = RolloutsTable()
     limits: Mapping[str, Mapping[str, LimitTable | float]] = {}
     floors: Mapping[str, Mapping[str, LimitTable | float]] = {}
@@ -247,7 +249,7 @@ class Manifest(_Table):
                       tied_left_out=self.weights.tied_left_out, cast=self.weights.cast,
                       checkpoint=self.weights.checkpoint, resume=self.weights.resume,
                       new_tensors=tuple(self.weights.new),
-                      has_dataset=self.recipe.dataset is not None,
+                      has_dataset=self.recipe.dataset is not None, actions=self.actions.rules(),
                       tasks=tuple(sorted(self.tasks)), published=self.rollouts.published,
                       training_success=self.rollouts.training_success,
                       mode="weak" if self.recipe.noise == "device" else "strict", steps=self.recipe.steps,

@@ -6,24 +6,27 @@ is the hash over its dtype, its shape and the hashes of its leaves of 2^20 eleme
 
 import hashlib
 import math
-import os
-from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
 from ..wire.digest import LANES, SATURATED, Digest, Stats, TensorDigest, as_sent, shortened, step
+from . import xxh3
 from .digest_kernels import measure
 from .digest_numpy import LEAF, Array, Leaf, mixed, narrowed
+from .parallel import shared_out, threads
 from .tensors import Tensor
 
 _INTEGERS = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
 _NARROWER = {"float16": ("bfloat16",), "float32": ("bfloat16", "float16"),
              "float64": ("bfloat16", "float16", "float32"),
              **{name: _INTEGERS[:place] for place, name in enumerate(_INTEGERS)}}
+_LANE = np.arange(256, dtype=np.uint32)
+_SIGNS = np.where(mixed(_LANE ^ np.uint32(0x5BD1E995)) & np.uint32(1), -1.0, 1.0)
+_ORDER = np.argsort(mixed(_LANE ^ np.uint32(0x1B873593)), kind="stable")
 _PROBE = 256  # elements looked at before a whole leaf is
+_AT_ONCE = 64  # small tensors that are done before the first of them is told of
 
 
 class Measured(NamedTuple):
@@ -56,8 +59,17 @@ def algorithm_here() -> str:
 def digest(tensors: Iterable[Tensor], *, level: int = 1, algorithm: Optional[str] = None) -> Digest:
     """Digest every tensor. ImportError where `algorithm` is xxh3_128 and xxhash is not installed."""
     chosen = algorithm or algorithm_here()
-    done = [digest_tensor(tensor, level=level, algorithm=chosen) for tensor in tensors]
+    done = in_turn(partial(digest_tensor, level=level, algorithm=chosen), list(tensors))
     return Digest(level, chosen, tuple(sorted(done, key=lambda item: item.name)))
+
+
+def in_turn(work: Callable[[Tensor], TensorDigest], tensors: Sequence[Tensor]) -> Iterator[TensorDigest]:
+    """`work` of every tensor: of those of one leaf side by side, then of the larger ones, whose leaves are."""
+    small = [tensor for tensor in tensors if tensor.size <= LEAF]
+    batch = _AT_ONCE if threads() > 1 else 1
+    for start in range(0, len(small), batch):
+        yield from shared_out(work, small[start:start + batch])
+    yield from map(work, (tensor for tensor in tensors if tensor.size > LEAF))
 
 
 def digest_tensor(tensor: Tensor, *, level: int, algorithm: str) -> TensorDigest:
@@ -66,62 +78,42 @@ def digest_tensor(tensor: Tensor, *, level: int, algorithm: str) -> TensorDigest
 
 
 def measured(tensor: Tensor, *, level: int, algorithm: str) -> Measured:
-    """Read a tensor once, leaf by leaf; leaves are worked on by as many threads as the machine has cores, at most 2."""
-    hasher = _hasher(algorithm)
-    targets = list(_NARROWER.get(tensor.dtype, ())) if level else []
-    hashes: List[bytes] = []
-    parts: List[Optional[Leaf]] = []
-    narrow: Dict[str, List[bytes]] = {target: [] for target in targets}
-    work = partial(_leaf_of, hasher=hasher, dtype=tensor.dtype, level=level, narrow=narrow)
-    for held, part, shorter in _in_order(work, enumerate(tensor.leaves()), parallel=tensor.size > LEAF):
-        hashes.append(held)
-        if level:
-            parts.append(part)
-        for target in list(narrow):
-            if target in shorter:
-                narrow[target].append(shorter[target])
-            else:
-                del narrow[target]
-    target = next(iter(narrow), "")
-    return Measured(tensor.name, tensor.dtype, tensor.shape, algorithm, tuple(hashes), tuple(parts), target,
-                    tuple(narrow.get(target, ())))
+    """Read a tensor once, leaf by leaf, the leaves of a large one side by side."""
+    targets = _NARROWER.get(tensor.dtype, ()) if level else ()
+    narrow = set(targets)
+    work = partial(_leaf_of, algorithm=algorithm, dtype=tensor.dtype, level=level, narrow=narrow)
+    numbered = enumerate(tensor.leaves())
+    worked = shared_out(work, numbered) if tensor.size > LEAF else [work(leaf) for leaf in numbered]
+    target = next((target for target in targets if target in narrow and worked), "")
+    return Measured(tensor.name, tensor.dtype, tensor.shape, algorithm, tuple(held for held, _, _ in worked),
+                    tuple(part for _, part, _ in worked) if level else (), target,
+                    tuple(shorter[target] for _, _, shorter in worked) if target else ())
 
 
 _Worked = Tuple[bytes, Optional[Leaf], Dict[str, bytes]]
 
 
-def _leaf_of(numbered: Tuple[int, Array], *, hasher: Callable[..., Any], dtype: str, level: int,
-             narrow: Dict[str, List[bytes]]) -> _Worked:
-    """(content hash, measurements, hashes in those narrower dtypes that still hold every element) of one leaf."""
+def _leaf_of(numbered: Tuple[int, Array], *, algorithm: str, dtype: str, level: int, narrow: Set[str]) -> _Worked:
+    """(content hash, measurements, hashes in those narrower dtypes that hold every element) of one leaf.
+
+    Dtypes that do not are taken out of `narrow`, for no other leaf to try them.
+    """
     number, elements = numbered
-    state = hasher()
+    hasher = _hasher(algorithm)
+    state = xxh3.State() if algorithm == "xxh3_128" and xxh3.AVAILABLE else hasher()
     if not level:
         state.update(elements)
         return state.digest(), None, {}
     shorter = {}
-    for target in list(narrow):
+    for target in tuple(narrow):
         fits = narrowed(elements[:_PROBE], dtype, target) is not None
         bits = narrowed(elements, dtype, target) if fits else None
-        if bits is not None:
+        if bits is None:
+            narrow.discard(target)
+        else:
             shorter[target] = hasher(np.ascontiguousarray(bits)).digest()
     part = measure(elements, dtype, number * LEAF, state.update)
     return state.digest(), part, shorter
-
-
-def _in_order(work: Callable[[Any], _Worked], items: Iterable[Any], *, parallel: bool) -> Iterator[_Worked]:
-    """`work` of every item, in order, a few at a time."""
-    threads = min(2, os.cpu_count() or 1)
-    if not parallel or threads < 2:
-        yield from map(work, items)
-        return
-    pending: "Deque[Future[_Worked]]" = deque()
-    with ThreadPoolExecutor(threads) as pool:
-        for item in items:
-            pending.append(pool.submit(work, item))
-            if len(pending) > 2 * threads:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
 
 
 def summary(whole: Measured, level: int) -> TensorDigest:
@@ -193,14 +185,8 @@ def fine_lanes(whole: Measured, amount: int = 64) -> Tuple[float, ...]:
 
 def folded(lanes: Array, amount: int) -> Array:
     """256 lanes added up, with fixed signs, to 64 or 16; those of 16 are sums of those of 64."""
-    index = np.arange(256, dtype=np.uint32)
-    signs = np.where(mixed(index ^ np.uint32(0x5BD1E995)) & np.uint32(1), -1.0, 1.0)
-    order = np.argsort(mixed(index ^ np.uint32(0x1B873593)), kind="stable")
-    groups = (lanes * signs)[order].reshape(amount, -1)
-    sums = np.zeros(amount)
-    for column in range(groups.shape[1]):  # one after the other: numpy promises no order for sum()
-        sums += groups[:, column]
-    return sums
+    groups = (lanes * _SIGNS)[_ORDER].reshape(amount, -1)
+    return np.add.accumulate(groups, axis=1)[:, -1] + 0.0  # one after the other: numpy promises no order for sum()
 
 
 def quantised(lanes: Array, l2: float) -> Tuple[int, ...]:

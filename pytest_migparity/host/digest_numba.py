@@ -1,31 +1,34 @@
 """The kernel of `host.digest_numpy` compiled: the same bits, at the speed of memory, for float32, bfloat16 and float16.
 
-A chunk is passed over twice: in order, at the speed of memory, for extremes, zeros and the multiset, and then, while it
-lies in the second-level cache, in rows of 256 lanes for the sums, which from memory would stall on their stride. Leaves
-that need the masked float64 path, and other dtypes, are `digest_numpy`'s. Importing this module imports numba and
-compiles nothing before the first leaf.
+A chunk is passed over twice: in order, for extremes, zeros and the multiset, and then, while it lies in the first-level
+cache, in rows of 256 lanes for the sums, which from memory would stall on their stride; the second pass fetches the
+next chunk meanwhile. Loops over elements hold 32-bit numbers alone: with one of 64 bits among them the compiler halves
+all its vectors. Leaves that need the masked float64 path, and other dtypes, are `digest_numpy`'s. Importing this module
+imports numba and compiles nothing before the first leaf.
 """
 
+import struct
 from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 from numba import njit
 
 from . import digest_numpy as plain
+from . import xxh3
 from .digest_numpy import Array, Leaf
 
+from .numba_rows import column, evens, halves, mixed, odds, pairs, rows  # isort: skip
 from .numba_words import (  # isort: skip
-    add, add_short, as_single, as_word, both, from_half, least, least_short, left, longer, most, most_short, mul,
+    add, add_short, as_word, both, fetch, least, least_short, longer, most, most_short, mul,
     ordered, ordered_short, right, xor, zero, zero_short,
 )  # fmt: skip
 
 _BLOCK = 4096
-_CHUNK, _CHUNK_SHORT = 1 << 16, 1 << 15  # elements: 256 and 64 KB; zeros of 16-bit types are counted in 16 bits
-_NEAR = 1 << 19  # bytes that a second pass finds in the second-level cache
+_CHUNK = 1 << 14  # bytes: a chunk and the one fetched meanwhile are in the first-level cache
+_NEAR = 1 << 18  # bytes that the hash finds in the second-level cache
 _W0, _W15, _W16 = np.uint32(0), np.uint32(15), np.uint32(16)
-_LANE, _SIGN = np.uint32(255), np.uint32(0x80000000)
-_HIGH, _SEED, _TURN = np.uint32(0xFFFF0000), np.uint32(0x9E3779B9), np.uint32(0x85EBCA6B)
-_FIRST, _SECOND, _GOLDEN = np.uint32(0x7FEB352D), np.uint32(0x846CA68B), np.uint32(0x9E3779B1)
+_LANE, _SEED, _TURN = np.uint32(255), np.uint32(0x9E3779B9), np.uint32(0x85EBCA6B)
+_GOLDEN = np.uint32(0x9E3779B1)
 _ROW = np.uint32(256)
 _LOWEST, _HIGHEST = np.uint32(0x80000000), np.uint32(0x7FFFFFFF)
 _LOWEST_SHORT, _HIGHEST_SHORT, _NONE_SHORT = np.uint16(0x8000), np.uint16(0x7FFF), np.uint16(0)
@@ -36,55 +39,45 @@ _inlined = njit(inline="always")
 
 
 @_inlined
-def _mixed(x):
-    x = mul(xor(x, right(x, _W16)), _FIRST)
-    x = mul(xor(x, right(x, _W15)), _SECOND)
-    return xor(x, right(x, _W16))
+def _turn(block):
+    """By how many lanes a mini-block's sketch is turned."""
+    return np.int64(both(mixed(xor(block, _TURN)), _LANE))
 
 
-@_inlined
-def _tree(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p):  # noqa: E741
-    return (((a + b) + (c + d)) + ((e + f) + (g + h))) + (((i + j) + (k + l)) + ((m + n) + (o + p)))
-
-
-@_inlined
-def _square(x):
-    return x * x
-
-
-@_inlined
-def _signed(x, word, place):
-    """The float of bits `x`, its sign turned where bit 31 - `place` of `word` is set."""
-    return as_single(xor(x, both(left(word, np.uint32(place)), _SIGN)))
-
-
-@_inlined
-def _column(xs, lane, word, totals, squares, sketch):
-    """One lane's 16 rows, as bits, into its two sums and its sketch."""
-    v = (as_single(xs[0]), as_single(xs[1]), as_single(xs[2]), as_single(xs[3]), as_single(xs[4]), as_single(xs[5]),
-         as_single(xs[6]), as_single(xs[7]), as_single(xs[8]), as_single(xs[9]), as_single(xs[10]), as_single(xs[11]),
-         as_single(xs[12]), as_single(xs[13]), as_single(xs[14]), as_single(xs[15]))
-    totals[lane] += np.float64(_tree(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11], v[12],
-                                     v[13], v[14], v[15]))
-    squares[lane] += np.float64(_tree(
-        _square(v[0]), _square(v[1]), _square(v[2]), _square(v[3]), _square(v[4]), _square(v[5]), _square(v[6]),
-        _square(v[7]), _square(v[8]), _square(v[9]), _square(v[10]), _square(v[11]), _square(v[12]), _square(v[13]),
-        _square(v[14]), _square(v[15])))
-    sketch[lane] = _tree(
-        _signed(xs[0], word, 31), _signed(xs[1], word, 30), _signed(xs[2], word, 29), _signed(xs[3], word, 28),
-        _signed(xs[4], word, 27), _signed(xs[5], word, 26), _signed(xs[6], word, 25), _signed(xs[7], word, 24),
-        _signed(xs[8], word, 23), _signed(xs[9], word, 22), _signed(xs[10], word, 21), _signed(xs[11], word, 20),
-        _signed(xs[12], word, 19), _signed(xs[13], word, 18), _signed(xs[14], word, 17), _signed(xs[15], word, 16))
-
-
-@_inlined
-def _turned(sketch, block, lanes):
-    """A mini-block's 256 lanes, turned by its own amount, into the leaf's; the upper half of `sketch` is scratch."""
-    turn = np.int64(both(_mixed(xor(block, _TURN)), _LANE))
+@_compiled
+def add_lanes(sums, block, leaf):
+    """A mini-block's sums into the leaf's: of its 256 lanes the sum, the sum of squares and the sketch, turned."""
+    turn = _turn(block)
     for lane in range(256):
-        sketch[lane + 256] = sketch[lane]
+        sums[768 + lane] = sums[512 + lane]
+    for lane in range(512):
+        leaf[lane] += np.float64(sums[lane])
     for lane in range(256):
-        lanes[lane] += np.float64(sketch[lane + turn])
+        leaf[512 + lane] += np.float64(sums[512 + turn + lane])
+
+
+@_compiled
+def add_split(sums, block, leaf):
+    """As `add_lanes`, with the 128 even lanes of each before the odd ones: an odd turn exchanges them."""
+    turn = _turn(block)
+    odd = turn % 2
+    even_from, odd_from = 512 + 256 * odd + turn // 2, 768 - 255 * odd + turn // 2
+    for lane in range(128):
+        sums[640 + lane] = sums[512 + lane]
+        sums[896 + lane] = sums[768 + lane]
+    for lane in range(512):
+        leaf[lane] += np.float64(sums[lane])
+    for lane in range(128):
+        leaf[512 + lane] += np.float64(sums[even_from + lane])
+    for lane in range(128):
+        leaf[640 + lane] += np.float64(sums[odd_from + lane])
+
+
+@_inlined
+def _fetched(words, start):
+    """Bring 1 KB of `words` from `start` on near; past their end nothing is read."""
+    for line in range(16):
+        fetch(words, np.int64(start + 16 * line))  # type: ignore[call-arg]
 
 
 @_compiled
@@ -118,154 +111,135 @@ def scan16(bits, counts):
     counts[3], counts[4] = counts[3] + np.int64(first), counts[4] + np.int64(second)
 
 
-@_inlined
-def _rows(x, c):
-    return (x[c], x[256 + c], x[512 + c], x[768 + c], x[1024 + c], x[1280 + c], x[1536 + c], x[1792 + c], x[2048 + c],
-            x[2304 + c], x[2560 + c], x[2816 + c], x[3072 + c], x[3328 + c], x[3584 + c], x[3840 + c])
+@_compiled
+def sums32(bits, number, block, sums):
+    """Mini-block `number` of float32 bits, the `block`-th of its tensor, into the sums of its 256 lanes."""
+    x, start = bits[number * 4096:(number + 1) * 4096], add(mul(block, _ROW), _SEED)
+    for group in range(0, 256, 16):
+        _fetched(bits, (number + 1) * 4096 + 16 * group)
+        for c in range(group, group + 16):
+            column(rows(x, c), c, 512 + c, mixed(add(start, as_word(np.int64(c)))), sums)
 
 
 @_compiled
-def sums32(bits, first, totals, squares, lanes):
-    """Whole mini-blocks of float32 bits, the first of which is number `first` of its tensor."""
-    sketch = np.empty(512, np.float32)
-    for number in range(bits.size // 4096):
-        x = bits[number * 4096:(number + 1) * 4096]
-        block = as_word(np.int64(first + number))
-        start = add(mul(block, _ROW), _SEED)
-        for c in range(256):
-            _column(_rows(x, c), c, _mixed(add(start, as_word(np.int64(c)))), totals, squares, sketch)
-        _turned(sketch, block, lanes)
-
-
-@_inlined
-def _halves(x, c):
-    return (from_half(x[c]), from_half(x[256 + c]), from_half(x[512 + c]), from_half(x[768 + c]),
-            from_half(x[1024 + c]), from_half(x[1280 + c]), from_half(x[1536 + c]), from_half(x[1792 + c]),
-            from_half(x[2048 + c]), from_half(x[2304 + c]), from_half(x[2560 + c]), from_half(x[2816 + c]),
-            from_half(x[3072 + c]), from_half(x[3328 + c]), from_half(x[3584 + c]), from_half(x[3840 + c]))
-
-
-@_compiled
-def sums_half(bits, first, totals, squares, lanes):
+def sums_half(bits, number, block, sums):
     """As `sums32`, of float16 bits."""
-    sketch = np.empty(512, np.float32)
-    for number in range(bits.size // 4096):
-        x = bits[number * 4096:(number + 1) * 4096]
-        block = as_word(np.int64(first + number))
-        start = add(mul(block, _ROW), _SEED)
-        for c in range(256):
-            _column(_halves(x, c), c, _mixed(add(start, as_word(np.int64(c)))), totals, squares, sketch)
-        _turned(sketch, block, lanes)
-
-
-@_inlined
-def _pairs(x, j):
-    return (x[j], x[128 + j], x[256 + j], x[384 + j], x[512 + j], x[640 + j], x[768 + j], x[896 + j], x[1024 + j],
-            x[1152 + j], x[1280 + j], x[1408 + j], x[1536 + j], x[1664 + j], x[1792 + j], x[1920 + j])
-
-
-@_inlined
-def _even(p):
-    return (left(p[0], _W16), left(p[1], _W16), left(p[2], _W16), left(p[3], _W16), left(p[4], _W16), left(p[5], _W16),
-            left(p[6], _W16), left(p[7], _W16), left(p[8], _W16), left(p[9], _W16), left(p[10], _W16),
-            left(p[11], _W16), left(p[12], _W16), left(p[13], _W16), left(p[14], _W16), left(p[15], _W16))
-
-
-@_inlined
-def _odd(p):
-    return (both(p[0], _HIGH), both(p[1], _HIGH), both(p[2], _HIGH), both(p[3], _HIGH), both(p[4], _HIGH),
-            both(p[5], _HIGH), both(p[6], _HIGH), both(p[7], _HIGH), both(p[8], _HIGH), both(p[9], _HIGH),
-            both(p[10], _HIGH), both(p[11], _HIGH), both(p[12], _HIGH), both(p[13], _HIGH), both(p[14], _HIGH),
-            both(p[15], _HIGH))
+    x, start = bits[number * 4096:(number + 1) * 4096], add(mul(block, _ROW), _SEED)
+    words = bits[:bits.size // 2 * 2].view(np.uint32)
+    for group in range(0, 256, 32):
+        _fetched(words, (number + 2) * 2048 + 8 * group)
+        for c in range(group, group + 32):
+            column(halves(rows(x, c)), c, 512 + c, mixed(add(start, as_word(np.int64(c)))), sums)
 
 
 @_compiled
-def sums_brain(bits, first, totals, squares, lanes):
+def sums_brain(bits, number, block, sums):
     """As `sums32`, of bfloat16 bits: two neighbours in one word, so that no element is converted.
 
-    In `totals` and `squares` the even lanes come before the odd ones.
+    Even lanes come before odd ones.
     """
-    words = bits.view(np.uint32)
-    split, sketch = np.empty(256, np.float32), np.empty(512, np.float32)
-    for number in range(words.size // 2048):
-        x = words[number * 2048:(number + 1) * 2048]
-        block = as_word(np.int64(first + number))
-        start = add(mul(block, _ROW), _SEED)
-        for j in range(128):
-            pairs = _pairs(x, j)
-            even, odd = as_word(np.int64(2 * j)), as_word(np.int64(2 * j + 1))
-            _column(_even(pairs), j, _mixed(add(start, even)), totals, squares, split)
-            _column(_odd(pairs), j + 128, _mixed(add(start, odd)), totals, squares, split)
-        for j in range(128):
-            sketch[2 * j] = split[j]
-            sketch[2 * j + 1] = split[j + 128]
-        _turned(sketch, block, lanes)
+    words = bits[:bits.size // 2 * 2].view(np.uint32)
+    x, start = words[number * 2048:(number + 1) * 2048], add(mul(block, _ROW), _SEED)
+    for group in range(0, 128, 16):
+        _fetched(words, (number + 2) * 2048 + 16 * group)
+        for j in range(group, group + 16):
+            column(evens(pairs(x, j)), j, 512 + j, mixed(add(start, as_word(np.int64(2 * j)))), sums)
+        for j in range(group, group + 16):
+            column(odds(pairs(x, j)), 128 + j, 768 + j, mixed(add(start, as_word(np.int64(2 * j + 1)))), sums)
 
 
-def _passes(scan, sums, chunk):
-    """Both passes over a leaf of whole mini-blocks, chunk by chunk, as one compiled call."""
-    def passes(bits, first, counts, totals, squares, lanes):
-        for start in range(0, bits.size, chunk):
-            part = bits[start:start + chunk]
-            scan(part, counts)
-            sums(part, first + start // 4096, totals, squares, lanes)
+@_compiled
+def unhashed(state, start, size):
+    """Stands in for the library of xxh3, where that is missing."""
+
+
+_hashed = xxh3.UPDATE if xxh3.AVAILABLE else unhashed
+
+
+def _passes(scan, summed, added, size):
+    """Both passes over mini-blocks `start` to `end` of a leaf, chunk by chunk, as one compiled call.
+
+    `state` is the address of an xxh3 state that is given their bytes while they are near, or 0.
+    """
+    chunk, near = _CHUNK // size // _BLOCK, _NEAR // size // _BLOCK
+
+    def passes(bits, start, end, first, counts, leaf, state):
+        sums = np.empty(1024, np.float32)
+        for begin in range(start, end, near):
+            stop = min(begin + near, end)
+            for number in range(begin, stop):
+                if (number - begin) % chunk == 0:
+                    scan(bits[number * 4096:min(number + chunk, stop) * 4096], counts)
+                block = as_word(np.int64(first + number))
+                summed(bits, number, block, sums)
+                added(sums, block, leaf)
+            if state:
+                part = bits[begin * 4096:stop * 4096]
+                _hashed(state, part.ctypes.data, part.size * size)
 
     return _compiled(passes)
 
 
-_KERNELS: Dict[str, Tuple[Any, Any, Any]] = {
-    "float32": (_passes(scan32, sums32, _CHUNK), scan32, sums32),
-    "bfloat16": (_passes(scan16, sums_brain, _CHUNK_SHORT), scan16, sums_brain),
-    "float16": (_passes(scan16, sums_half, _CHUNK_SHORT), scan16, sums_half),
+_KERNELS: Dict[str, Tuple[Any, Any]] = {
+    "float32": (_passes(scan32, sums32, add_lanes, 4), scan32),
+    "bfloat16": (_passes(scan16, sums_brain, add_split, 2), scan16),
+    "float16": (_passes(scan16, sums_half, add_lanes, 2), scan16),
 }
-_LANES_IN_ORDER = {"bfloat16": np.arange(256).reshape(128, 2).T.ravel().argsort()}
+_LANES_IN_ORDER = np.arange(256).reshape(128, 2).T.ravel().argsort()  # of lanes of which the even come first
+_UNSEEN = np.array([1 << 40, -(1 << 40), 0, 0, 0], np.int64)
 
 
 def measure(elements: Array, dtype: str, first: int,
             seen: Optional[Callable[[Array], object]] = None) -> Optional[Leaf]:
-    """As `digest_numpy.measure`, and to the same bits; `seen` is given the elements too, while they are near."""
+    """As `digest_numpy.measure`, and to the same bits; `seen` is given the elements too, while they are near.
+
+    Where `seen` is the `update` of an `xxh3.State`, compiled code gives them, and the interpreter is let alone.
+    """
     if dtype not in _KERNELS or not elements.size:
         if seen:
             seen(elements)
         return plain.measure(elements, dtype, first)
-    passes, scan, sums = _KERNELS[dtype]
+    passes, scan = _KERNELS[dtype]
     bits, block = elements.view(_BITS[dtype]), first // _BLOCK
-    counts = np.array([1 << 40, -(1 << 40), 0, 0, 0], np.int64)
-    totals, squares, lanes = np.zeros(256), np.zeros(256), np.zeros(256)
-    whole = bits.size - bits.size % _BLOCK
-    for start in range(0, whole, _NEAR // bits.itemsize):
-        part = bits[start:min(start + _NEAR // bits.itemsize, whole)]
-        passes(part, block + start // _BLOCK, counts, totals, squares, lanes)
+    counts, sums = np.array(_UNSEEN), np.zeros(768)
+    owner = getattr(seen, "__self__", None)
+    state = owner.address if isinstance(owner, xxh3.State) else 0
+    whole = bits.size // _BLOCK
+    step = _NEAR // bits.itemsize // _BLOCK if seen and not state else whole
+    for start in range(0, whole, max(step, 1)):
+        end = min(start + step, whole)
+        passes(bits, start, end, block, counts, sums, state)
+        if seen and not state:
+            seen(bits[start * _BLOCK:end * _BLOCK])
+    last = bits[whole * _BLOCK:]
+    if last.size:
         if seen:
-            seen(part)
-    if whole < bits.size:
-        if seen:
-            seen(bits[whole:])
-        rest = np.zeros(_BLOCK, bits.dtype)
-        rest[:bits.size - whole] = bits[whole:]
-        scan(bits[whole:], counts)
-        sums(rest, block + whole // _BLOCK, totals, squares, lanes)
-    if dtype in _LANES_IN_ORDER:
-        totals, squares = totals[_LANES_IN_ORDER[dtype]], squares[_LANES_IN_ORDER[dtype]]
-    return _leaf(elements, dtype, first, counts, totals, squares, lanes)
+            seen(last)
+        padded = np.zeros(_BLOCK, bits.dtype)
+        padded[:last.size] = last
+        passes(padded, 0, 1, block + whole, counts.copy(), sums, 0)
+        scan(last, counts)
+    lanes = sums.reshape(3, 256)
+    return _leaf(elements, dtype, first, counts, lanes[:, _LANES_IN_ORDER] if dtype == "bfloat16" else lanes)
 
 
-def _leaf(elements: Array, dtype: str, first: int, counts: Array, totals: Array, squares: Array,
-          lanes: Array) -> Optional[Leaf]:
+def _leaf(elements: Array, dtype: str, first: int, counts: Array, lanes: Array) -> Optional[Leaf]:
     """The leaf, where its numbers are such that float32 trees are right; else the masked path's."""
-    low, high = (_value(int(counts[index]), dtype) for index in (0, 1))
+    least_key, most_key, zeros, *multiset = counts.tolist()
+    low, high = _value(least_key, dtype), _value(most_key, dtype)
     sound = abs(low) < plain.SAFE[1] and abs(high) < plain.SAFE[1]  # NaN is not less either
     if not sound or 0 < max(abs(low), abs(high)) <= plain.SAFE[0]:
         return plain.measure(elements, dtype, first)
-    return Leaf(plain.in_order(totals), plain.in_order(squares), low, high, int(counts[2]), 0, 0,
-                (int(counts[3]) & 0xFFFFFFFF, int(counts[4]) & 0xFFFFFFFF), lanes)
+    return Leaf(plain.in_order(lanes[0]), plain.in_order(lanes[1]), low, high, zeros, 0, 0,
+                (multiset[0] & 0xFFFFFFFF, multiset[1] & 0xFFFFFFFF), lanes[2])
 
 
 def _value(key: int, dtype: str) -> float:
     """The float whose ordered value is `key`."""
     if dtype == "float32":
         bits = key if key >= 0 else (key ^ 0x7FFFFFFF) & 0xFFFFFFFF
-        return float(np.uint32(bits).view(np.float32))
+        return float(struct.unpack("<f", bits.to_bytes(4, "little"))[0])
     bits = key if key >= 0 else (key ^ 0x7FFF) & 0xFFFF
-    short = np.array([bits], np.uint16)
-    return float(plain.widened(short if dtype == "bfloat16" else short.view(np.float16), dtype)[0])
+    if dtype == "bfloat16":
+        return float(struct.unpack("<f", (bits << 16).to_bytes(4, "little"))[0])
+    return float(struct.unpack("<e", bits.to_bytes(2, "little"))[0])

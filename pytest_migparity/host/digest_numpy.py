@@ -90,6 +90,8 @@ def narrowed(elements: Array, dtype: str, target: str) -> Optional[Array]:
         bound = (0, 1) if target == "bool" else (np.iinfo(target).min, np.iinfo(target).max)
         fits = not elements.size or (int(elements.min()) >= bound[0] and int(elements.max()) <= bound[1])
         return elements.astype(storage(target)) if fits else None
+    if dtype == "float32" and (elements.view(np.uint32) & np.uint32(0x1FFF)).any():
+        return None  # neither type has that many digits
     with np.errstate(all="ignore"):
         if dtype == "float64":
             shorter = elements.astype(np.float32)

@@ -6,17 +6,15 @@ the journal `OUT.journal`, which is removed when the digest is whole.
 
 import hashlib
 import json
-import os
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Iterator, List, NamedTuple, Optional, Tuple
 
 from ..wire.digest import Digest, TensorDigest
 from ..wire.digest_text import to_text
 from ..wire.layout import Layout, layout_hash
-from .digest import algorithm_here, digest_tensor
+from .digest import algorithm_here, digest_tensor, in_turn
 from .digest_journal import Journal, state_of
-from .digest_numpy import LEAF, Array
+from .digest_numpy import Array
 from .digest_shards import bytes_of, shard_of
 from .layout import apply_layout, read_layout
 from .new_file import refuse_existing, write_new
@@ -24,8 +22,6 @@ from .progress import Progress
 from .tensor_files import open_source
 from .tensors import Tensor
 from .zoom import cast_of, zoomed
-
-_AT_ONCE = 64  # small tensors that wait for their turn
 
 
 class Wanted(NamedTuple):
@@ -117,8 +113,7 @@ def _digested(tensors: List[Tensor], level: int, algorithm: str) -> Iterator[Ten
     work = partial(digest_tensor, level=level, algorithm=algorithm)
     counted = [tensor._replace(leaves=partial(_counted, tensor, progress)) for tensor in tensors]
     try:
-        yield from _side_by_side(work, [tensor for tensor in counted if tensor.size <= LEAF])
-        yield from map(work, (tensor for tensor in counted if tensor.size > LEAF))
+        yield from in_turn(work, counted)
     finally:
         progress.close()
 
@@ -133,13 +128,3 @@ def _counted(tensor: Tensor, progress: Progress) -> Iterator[Array]:
     if held != tensor.size:
         raise ValueError("%s: %d elements were read, its shape has %d: the file is torn, or its header lies"
                          % (tensor.name, held, tensor.size))
-
-
-def _side_by_side(work: Any, tensors: List[Tensor]) -> Iterable[TensorDigest]:
-    threads = min(2, os.cpu_count() or 1)
-    if threads < 2:
-        yield from map(work, tensors)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        for start in range(0, len(tensors), _AT_ONCE):
-            yield from pool.map(work, tensors[start:start + _AT_ONCE])

@@ -82,3 +82,18 @@ longer = _one(lambda builder, value: builder.zext(value, _WORD), word, short)
 as_single = _one(lambda builder, value: builder.bitcast(value, _SINGLE), types.float32, word)
 from_half = _one(lambda builder, value: builder.bitcast(builder.fpext(builder.bitcast(value, _HALF), _SINGLE), _WORD),
                  word, short)
+
+
+@intrinsic
+def fetch(typing, array, place):
+    """Bring the cache line of an element near; nothing is read, and a place outside of the array does no harm."""
+    def build(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        byte, number = ir.IntType(8).as_pointer(), _WORD
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        known = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        read, all_levels, of_data = (ir.Constant(number, value) for value in (0, 3, 1))
+        builder.call(known, [builder.bitcast(builder.gep(data, [args[1]]), byte), read, all_levels, of_data])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), build

@@ -1,7 +1,8 @@
 """PyTorch files (`.pt`, `.bin`, `.pth`): their tensors, loaded weights-only and mapped. Nothing they hold is run.
 
-Needs torch. What `torch.load(weights_only=True)` refuses, such as a pickle with code in it, is refused here with the
-name of what it asked for; nothing of it is executed.
+Plain tensors in dicts and lists are read by `pytorch_zip`, without torch; all else needs torch. What
+`torch.load(weights_only=True)` refuses, such as a pickle with code in it, is refused here with the name of what it
+asked for; nothing of it is executed.
 """
 
 import os
@@ -12,6 +13,7 @@ from functools import partial
 from typing import Any, List, Optional, Tuple
 
 from .digest_numpy import storage
+from .pytorch_zip import read_zip
 from .safetensors_files import TensorFileError
 from .tensors import Opened, Tensor, mapped
 
@@ -23,6 +25,9 @@ def read_pytorch(path: str) -> Opened:
 
     A zip's storages are mapped, and unmapped as they are read; a file in the form before torch 1.6 is read whole.
     """
+    plain = read_zip(path)
+    if plain:
+        return plain
     try:
         import torch
     except ImportError:

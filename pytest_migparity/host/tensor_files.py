@@ -24,6 +24,7 @@ from .pytorch_files import read_pytorch
 from .safetensors_files import TensorFileError, read_index, read_safetensors
 from .tensors import Opened, Tensor, leaves_of, mapped, of_array
 
+_START = 256  # bytes by which a file is told
 _DEFLATE = 1032  # no deflated byte becomes more than these
 
 
@@ -47,11 +48,11 @@ def _open_file(path: str) -> Opened:
     if path.endswith(".index.json"):
         return read_index(path)
     with open(path, "rb") as stream:
-        start = stream.read(9)
+        start = stream.read(_START)
     if start[:6] == npy.MAGIC_PREFIX:
         return Opened([_npy(path)])
     if start[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
-        return read_pytorch(path) if _is_pytorch(path) else Opened(_npz(path))
+        return read_pytorch(path) if _is_pytorch(path, start) else Opened(_npz(path))
     if start[8:9] == b"{" or path.endswith(".safetensors"):
         return Opened(read_safetensors(path))
     if start[:1] == b"\x80":
@@ -64,8 +65,10 @@ def _open_file(path: str) -> Opened:
                           % (path, start[:8]))
 
 
-def _is_pytorch(path: str) -> bool:
-    """Does a zip hold the pickle of `torch.save`?"""
+def _is_pytorch(path: str, start: bytes) -> bool:
+    """Does a zip hold the pickle of `torch.save`? That is its first member, as a rule."""
+    if start[30:30 + int.from_bytes(start[26:28], "little")].endswith(b"/data.pkl"):
+        return True
     try:
         with zipfile.ZipFile(path) as archive:
             return any(name.endswith(".pkl") for name in archive.namelist())

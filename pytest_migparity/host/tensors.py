@@ -1,13 +1,14 @@
 """A tensor to digest, whatever it comes from: its name, dtype, shape, and its elements leaf by leaf."""
 
 import math
+import mmap
 from typing import Any, Callable, Iterable, Iterator, List, NamedTuple, Tuple
 
 import numpy as np
 
 from .digest_numpy import LEAF, Array, storage
 
-_WINDOW = 8 * LEAF  # elements mapped at a time: what is read stays in a process's memory only until it is unmapped
+_WINDOW = 1 << 26  # bytes mapped at a time: what is read stays in a process's memory only until it is unmapped
 
 
 class Tensor(NamedTuple):
@@ -47,11 +48,19 @@ def leaves_of(array: Array, kind: Any) -> Iterator[Array]:
 
 def mapped(path: str, start: int, kind: Any, count: int) -> Iterator[Array]:
     """The leaves of `count` elements of a numpy type from byte `start` of a file on, mapped window by window."""
-    for first in range(0, count, _WINDOW):
-        size = min(_WINDOW, count - first)
-        data = np.memmap(path, dtype=np.uint8, mode="r", offset=start + first * kind.itemsize,
-                         shape=(size * kind.itemsize,))
-        yield from leaves_of(data.view(kind), kind.newbyteorder("<"))
+    most = _WINDOW // kind.itemsize // LEAF * LEAF
+    with open(path, "rb", buffering=0) as stream:
+        for first in range(0, count, most):
+            size = min(most, count - first)
+            at = start + first * kind.itemsize
+            skipped = at % mmap.ALLOCATIONGRANULARITY
+            try:
+                window = mmap.mmap(stream.fileno(), skipped + size * kind.itemsize, access=mmap.ACCESS_READ,
+                                   offset=at - skipped)
+            except ValueError:
+                raise ValueError("%s ends before byte %d: it was cut short since it was opened"
+                                 % (path, at + size * kind.itemsize)) from None
+            yield from leaves_of(np.frombuffer(window, kind, size, skipped), kind.newbyteorder("<"))
 
 
 def regrouped(parts: Iterable[Array]) -> Iterator[Array]:

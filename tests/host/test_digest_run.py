@@ -51,7 +51,7 @@ def interrupted(source, monkeypatch, after, **options):
 
     with monkeypatch.context() as patch:
         patch.setattr(digest_run, "digest_tensor", stops)
-        patch.setattr(digest_run.os, "cpu_count", lambda: 1)
+        patch.setattr("os.cpu_count", lambda: 1)
         with pytest.raises(Stops):
             write_digest(wanted(source, "out", **options))
     assert not (source.parent / "out").exists()

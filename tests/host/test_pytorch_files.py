@@ -11,8 +11,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from pytest_migparity.host.digest import digest  # noqa: E402
+from pytest_migparity.host.pytorch_zip import read_zip  # noqa: E402
 from pytest_migparity.host.safetensors_files import TensorFileError  # noqa: E402
-from pytest_migparity.host.tensor_files import open_tensors  # noqa: E402
+from pytest_migparity.host.tensor_files import open_source, open_tensors  # noqa: E402
 from pytest_migparity.host.tensors import of_array  # noqa: E402
 from pytest_migparity.host.torch_tensors import of_module, of_torch  # noqa: E402
 
@@ -108,11 +109,26 @@ def test_a_torn_file_is_one_error(tmp_path, cut):
         open_tensors(str(tmp_path / "torn.pt"))
 
 
-def test_without_torch_the_file_says_what_it_needs(tmp_path, monkeypatch):
+def test_plain_tensors_are_read_without_torch(tmp_path, monkeypatch):
     torch.save(state(), tmp_path / "a.pt")
+    wanted = known()
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
-    with pytest.raises(TensorFileError, match="torch is not installed"):
+    opened = open_source(str(tmp_path / "a.pt"))
+    assert hashes(opened.tensors) == wanted
+    assert opened.left_out == ("step",)
+
+
+@pytest.mark.parametrize("held, options", [
+    (lambda path: state(), {"_use_new_zipfile_serialization": False}),
+    (lambda path: {"w": torch.eye(3).to_sparse()}, {}),
+    (lambda path: {"w": torch.ones(2), "evil": Evil(str(path))}, {}),
+])
+def test_without_torch_a_file_of_more_than_plain_tensors_says_what_it_needs(tmp_path, monkeypatch, held, options):
+    torch.save(held(tmp_path / "made"), tmp_path / "a.pt", **options)
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    with pytest.raises(TensorFileError, match="could run code: not opened; torch is not installed"):
         open_tensors(str(tmp_path / "a.pt"))
+    assert not (tmp_path / "made").exists()
 
 
 def test_a_file_without_tensors_says_so(tmp_path):
@@ -158,3 +174,40 @@ def test_a_view_of_a_storage_is_read_where_it_lies(tmp_path):
         assert np.array_equal(found[name], held[name].numpy().ravel()), name
     assert found["conj"].view(np.complex64).tolist() == [1 - 2j]
     assert found["minus"].tolist() == [-2]
+
+
+def rewritten(source, target, **replaced):
+    """A PyTorch file with other bytes in some of its members; None for one that is left out."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
+        for name in old.namelist():
+            change = replaced.get(name.partition("/")[2].replace(".", "_").replace("/", "_"), lambda data: data)
+            if change:
+                new.writestr(name, change(old.read(name)))
+
+
+@pytest.mark.parametrize("replaced", [
+    {"data_pkl": lambda data: data.replace(b"K\x04\x85", b"K\x05\x85")},  # a shape that reaches past its storage
+    {"data_pkl": lambda data: data.replace(b"K\x00K\x04\x85", b"K\x01K\x04\x85")},  # an offset that does
+    {"data_pkl": lambda data: data.replace(b"K\x01\x85", b"K\x02\x85")},  # a stride that does
+    {"data_pkl": lambda data: data.replace(b"FloatStorage", b"ShortStorage")},
+    {"data_pkl": lambda data: data.replace(b"_rebuild_tensor_v2", b"_rebuild_tensor_v9")},
+    {"data_pkl": lambda data: data[:-5]},
+    {"data_0": None},
+    {"data_0": lambda data: data[:-1]},
+    {"byteorder": lambda data: b"big"},
+])
+def test_a_zip_that_is_not_plain_is_left_to_torch(tmp_path, replaced):
+    torch.save(torch.arange(4, dtype=torch.float32), tmp_path / "a.pt")
+    rewritten(tmp_path / "a.pt", tmp_path / "same.pt")
+    rewritten(tmp_path / "a.pt", tmp_path / "b.pt", **replaced)
+    assert hashes(read_zip(str(tmp_path / "same.pt")).tensors) == hashes([of_array("tensor", np.arange(4, dtype="f4"))])
+    assert read_zip(str(tmp_path / "b.pt")) is None
+
+
+def test_a_file_whose_lists_multiply_as_they_are_walked_is_refused(tmp_path):
+    inner = []
+    for _ in range(40):
+        inner = [inner, inner]
+    torch.save(inner, tmp_path / "a.pt")
+    with pytest.raises(TensorFileError, match="unfold to more than 1048576 entries"):
+        open_tensors(str(tmp_path / "a.pt"))

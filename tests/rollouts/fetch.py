@@ -70,7 +70,7 @@ def expert(seen, state):
     offset = block - gripper
     phase = state.setdefault("phase", 0)
     if phase == 0:
-        move = np.r_[(block + [0, 0, 0.08] - gripper) * 10, 1.0]
+        move = np.r_[(offset + np.array([0, 0, 0.08])) * 10, 1.0]
         if np.linalg.norm(offset[:2]) < 0.012:
             state["phase"] = 1
     elif phase == 1:

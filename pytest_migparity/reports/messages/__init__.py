@@ -11,8 +11,8 @@ from importlib import import_module
 from pytest_migparity.core.verdict import Note, Scalar
 
 LANGUAGES = ("en", "zh")
-_MODULES = ("answer", "calibrate", "closedloop", "digest", "dumped", "env", "evidence", "identity", "labels", "loss",
-            "reading", "readlog", "tensors")
+_MODULES = ("actions", "answer", "calibrate", "closedloop", "digest", "dumped", "env", "evidence", "identity", "labels",
+            "loss", "reading", "readlog", "tensors")
 
 
 @cache
