@@ -137,7 +137,8 @@ def plan(
     if level != "L7":
         raise UserError(f"--level {level}: L7 is the level that costs rollouts; the others are judged from one run")
     found = planned(model, rate)
-    typer.echo(dumps(found.document(), ensure_ascii=False) if json else plan_text(found.document(), spoken_language(lang)))
+    spoken = spoken_language(lang)
+    typer.echo(dumps(found.document(), ensure_ascii=False) if json else plan_text(found.document(), spoken))
 
 
 @app.command()

@@ -18,7 +18,7 @@ import numpy as np
 
 from .contract import Array, Observation, Policy
 
-_PATIENCE = 0.002  # seconds that a request waits for others
+_SHARE, _LONGEST = 0.25, 0.05  # a request waits for others this share of what an answer took, and never so many seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class Batcher:
 
     def __init__(self, policy: Policy, rows: int) -> None:
         self._policy, self._rows = policy, rows
+        self._took = 0.0
         self._waiting: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
         self.batches = 0
         self.requests = 0
@@ -57,8 +58,10 @@ class Batcher:
             batch = [first, *self._more()]
             self.batches += 1
             self.requests += len(batch)
+            start = time.monotonic()
             try:
                 chunks = self._policy.act(*_stacked(batch, self._rows))
+                self._took = time.monotonic() - start
                 for row, request in enumerate(batch):
                     request.answer.set_result(np.array(chunks[row]))
             except BaseException as error:  # the worker that asked is told
@@ -68,7 +71,7 @@ class Batcher:
 
     def _more(self) -> list[Request]:
         found: list[Request] = []
-        until = time.monotonic() + _PATIENCE
+        until = time.monotonic() + min(_SHARE * self._took, _LONGEST)
         while len(found) + 1 < self._rows:
             try:
                 item = self._waiting.get(timeout=max(until - time.monotonic(), 0))

@@ -27,6 +27,7 @@ from .noise import digest_of
 
 _LENGTH = struct.Struct("<Q")
 HELLO = "hello"
+_SWITCH = 1e-4  # seconds: a thread that has an answer must not wait 5 ms for the one that computes the next
 
 
 def answer(frame: bytes, policy: Policy, batcher: Batcher) -> bytes:
@@ -130,6 +131,7 @@ def main(words: list[str] | None = None) -> int:
         said.write(json.dumps({"error": str(error)}) + "\n")
         said.flush()
         return 4
+    sys.setswitchinterval(_SWITCH)
     batcher = Batcher(policy, max(asked.rows, 1))
     threading.Thread(target=_end_with_employer, daemon=True).start()
 
