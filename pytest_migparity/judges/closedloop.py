@@ -90,7 +90,11 @@ def judge_rollouts(baseline: Evidence[Rollouts], candidate: Evidence[Rollouts], 
 
 
 def _decide_pairs(matches: Matches, margin: float, alpha: float, published: float | None) -> Decision:
-    """Both certificates, in the fixed order; both together are a PASS, unless all pairs show more than the margin."""
+    """Both certificates, in the fixed order; both together are a PASS, unless all pairs show more than the margin.
+
+    A FAIL needs a loss of the margin, within a standard error, over all pairs as well: one that was as large only where
+    betting stopped is open.
+    """
     target = math.log(1 / alpha)
     for_pass, for_fail = (matches.against(outcome) for outcome in ("PASS", "FAIL"))
     passed, capital = _bet(for_pass, 1, margin, target, published)
@@ -104,9 +108,11 @@ def _decide_pairs(matches: Matches, margin: float, alpha: float, published: floa
         remarks.append(note("loop-passed", at=passed, pairs=len(for_pass[0]), alpha=alpha))
         if lossy >= target and loss > 0:
             remarks.append(note("loop-real-loss", loss=loss))
-    elif failed != NEVER and loss > 0:
+    elif failed != NEVER and loss > 0 and loss + _standard_error(for_fail[1]) >= margin:
         outcome = Outcome.FAIL
         remarks.append(note("loop-failed", at=failed, pairs=len(for_fail[0]), loss=loss, alpha=alpha))
+    elif failed != NEVER and loss > 0 and passed == NEVER:
+        remarks += [note("loop-real-loss", loss=loss), _planned(matches, margin, alpha)]
     elif passed != NEVER:
         remarks.append(note("loop-later-disagree", at=passed, loss=worst, margin=margin))
     elif len(for_pass[0]):
@@ -116,6 +122,11 @@ def _decide_pairs(matches: Matches, margin: float, alpha: float, published: floa
     bound = _smallest(for_pass, margin, target, published, certified=certified)
     p = min(alpha, math.exp(-capital)) if certified else min(1.0, math.exp(-capital))
     return Decision(outcome, bound, p, loss, tuple(remarks))
+
+
+def _standard_error(differences: Ints) -> float:
+    """Of the mean difference."""
+    return float(differences.std()) / math.sqrt(len(differences))
 
 
 def _bet(pairs: tuple[Ints, Ints], sign: int, margin: float, target: float,

@@ -22,9 +22,10 @@ from pytest_migparity.rehearsal.faults import fault_named
 from pytest_migparity.rehearsal.features import as_seen, features
 from pytest_migparity.rehearsal.policy import PARAMETERS
 from pytest_migparity.rehearsal.precision import Singles
-from pytest_migparity.rehearsal.rollout import EXECUTED, REACHED, Episodes, act, noise, pushed, touching
+from pytest_migparity.rehearsal.rollout import EXECUTED, REACHED, Episodes, act, pushed, touching
 from pytest_migparity.rehearsal.teacher import HORIZON
 from pytest_migparity.rehearsal.variant import OFFICIAL, Variant
+from pytest_migparity.rollouts.noise import stream_of
 from pytest_migparity.wire.rollouts import Episode
 
 POLICY = "MIGPARITY_REHEARSAL_POLICY"
@@ -111,14 +112,8 @@ def as_rollouts(problems: demos.Demonstrations, ran: Episodes) -> list[Episode]:
             TASK, seed, bool(ran.success[index]), steps=steps, goal_error=float(ran.tip_error[index]),
             first_collision=float(steps) if collided else None, collisions=ran.touched[index],
             timeout=not (collided or bool(ran.success[index])), harness=HARNESS, horizon=HORIZON,
-            noise=_noise_of(seed, steps)))
+            noise=stream_of(seed, (ACTION_SIZE,))))
     return found
-
-
-def _noise_of(seed: int, steps: int) -> str:
-    from pytest_migparity.rollouts.noise import digest_of_queries
-
-    return digest_of_queries(noise(seed, query) for query in range(-(-steps // EXECUTED)))
 
 
 @cache

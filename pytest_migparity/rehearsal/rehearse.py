@@ -22,6 +22,7 @@ from pytest_migparity.wire import receipt
 LOSS, RERUN, PRINTED, ENV = "loss.jsonl", "loss.rerun1.jsonl", "train.log", "env.json"
 WEIGHTS, DATA, RECORD, RECORD_AGAIN = "weights.digest", "data.digest", "rank0.record", "rank0.rerun1.record"
 ACTED, ACTED_AGAIN = "actions.npz", "actions.rerun1.npz"
+ROLLED, ROLLED_AGAIN = "rollouts.jsonl", "rollouts.rerun1.jsonl"
 RECORDED = ("inputs", "forward", "step")  # the kinds of evidence that one recording is
 SERIES, PRINTED_SERIES = "main", "printed"
 ERROR_LINES = 5
@@ -39,14 +40,14 @@ def rehearse(
 ) -> None:
     """Train one side and write its log, environment lock, digests, recording and receipt into `out`.
 
-    These are `loss.jsonl`, `env.json`, `weights.digest`, `data.digest`, `rank0.record`, `actions.npz` and
-    `artifacts.json`.
+    These are `loss.jsonl`, `env.json`, `weights.digest`, `data.digest`, `rank0.record`, `actions.npz`,
+    `rollouts.jsonl` and `artifacts.json`.
 
     recipe: a manifest's [recipe]; its hash goes into the receipt. steps: run this many instead (another recipe, so
-    another hash). kernel: BLAS kernel of the run ("default", "other", or a value of OPENBLAS_CORETYPE); None leaves it
-    to the fault. rerun: repeat the side on another kernel as `loss.rerun1.jsonl`, `rank0.rerun1.record` and
-    `actions.rerun1.npz`, the honest floor. printed: the same run once more as LingBot-VLA v2 prints it, `train.log`, as
-    series "printed".
+    another hash). kernel: BLAS kernel of the run ("default", "other", or an OPENBLAS_CORETYPE); None leaves it
+    to the fault. rerun: repeat the side on another kernel as `loss.rerun1.jsonl`, `rank0.rerun1.record`,
+    `actions.rerun1.npz` and `rollouts.rerun1.jsonl`, the honest floor. printed: the same run once more as LingBot-VLA v2
+    prints it, `train.log`, as series "printed".
 
     Nothing is ever overwritten: raises UserError if `out` holds anything, and where the run fails.
     """
@@ -87,6 +88,7 @@ def _record(out: Path, recipe: dict[str, Any], fault: Fault, kernel: str, *, rer
                  environment(repeat, fault.host.threads, [stage]))
             os.replace(again / RECORD, work / RECORD_AGAIN)
             os.replace(again / ACTED, work / ACTED_AGAIN)
+            os.replace(again / ROLLED, work / ROLLED_AGAIN)
         if printed:
             records = [json.loads(line) for line in (work / LOSS).read_text("utf-8").splitlines()]
             (work / PRINTED).write_text(printed_log(records), encoding="utf-8", newline="\n")
@@ -109,6 +111,7 @@ def _write_receipt(out: Path, recipe: dict[str, Any], fault: Fault) -> None:
     places = [(ENV, "env", "", 0), (WEIGHTS, "weights", "", 0), (DATA, "data", "", 0),
               *((RECORD, kind, "", 0) for kind in RECORDED), *((RECORD_AGAIN, kind, "", 1) for kind in RECORDED),
               (ACTED, "actions", "", 0), (ACTED_AGAIN, "actions", "", 1),
+              (ROLLED, "rollouts", "", 0), (ROLLED_AGAIN, "rollouts", "", 1),
               (LOSS, "loss", SERIES, 0), (RERUN, "loss", SERIES, 1), (PRINTED, "loss", PRINTED_SERIES, 0)]  # fmt: skip
     entries = tuple(
         receipt.entry_for(str(out), name, kind, series, rerun)

@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--recipe", required=True, help="the manifest's [recipe], as JSON")
     parser.add_argument("--fault", help="an entry of the catalogue; left out: the official run")
     parser.add_argument("--loss", type=Path, help="where the loss log goes")
-    parser.add_argument("--tensors", type=Path, help="where digests, recording and actions of the logged run go")
+    parser.add_argument("--tensors", type=Path, help="where what else the logged run leaves goes")
     parser.add_argument("--env", type=Path, help="where the environment lock goes")
     asked = parser.parse_args(arguments)
     if asked.loss:
@@ -39,12 +39,14 @@ def write_loss(path: Path, recipe: dict[str, Any], variant: Variant, tensors: Pa
     """Train and write one JSON object per step: step (from 0), loss, grad_norm, lr, each float with all its digits.
 
     The first also names the receipt that will lie beside the log. Into the folder `tensors` go the digests of weights
-    and data, the recording of chosen steps of this very run, and the actions of the policy that it trained.
+    and data, the recording of chosen steps of this very run, the actions of the policy that it trained, and its
+    episodes in closed loop.
     """
     if "OPENBLAS_NUM_THREADS" not in os.environ:
         raise SystemExit("the BLAS settings are not in the environment: start this through rehearse()")
     from pytest_migparity.rehearsal.acted import write_acted
     from pytest_migparity.rehearsal.policy import initial_weights
+    from pytest_migparity.rehearsal.rolled import write_rolled
     from pytest_migparity.rehearsal.train import train
     from pytest_migparity.rehearsal.watch import Watch, write_digests
 
@@ -54,6 +56,7 @@ def write_loss(path: Path, recipe: dict[str, Any], variant: Variant, tensors: Pa
     if tensors is not None:
         write_digests(tensors, initial_weights(standard.seed, variant))
         write_acted(tensors, trained.weights, variant)
+        write_rolled(tensors, trained.weights, variant)
     records = [asdict(record) for record in trained.log]
     records[0]["receipt"] = receipt.NAME
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8", newline="\n")

@@ -12,7 +12,7 @@ import numpy as np
 from pytest_migparity.wire.rollouts import Episode
 
 from .contract import Array, Environment, as_observation
-from .noise import digest_of_queries, noise_of
+from .noise import noise_of, stream_of
 
 Ask = Callable[[Mapping[str, Array], Array, int, int], Array]
 """(observation, noise, seed, query) -> chunk (horizon, dimensions)."""
@@ -24,7 +24,6 @@ def run_episode(environment: Environment, ask: Ask, task: str, seed: int, *, noi
     seen, info = environment.reset(seed=seed)
     observation = as_observation(seen)
     told = Told()
-    drawn: list[Array] = []
     initial = _digest(observation)
     if info.get("rejected"):
         return Episode(task, seed, None, error="rejected", init=initial, harness=harness, horizon=horizon)
@@ -32,7 +31,6 @@ def run_episode(environment: Environment, ask: Ask, task: str, seed: int, *, noi
     while steps < horizon and not ended:
         if steps % executed == 0:
             noise = noise_of(seed, steps // executed, noise_shape)
-            drawn.append(noise)
             chunk = ask(observation, noise, seed, steps // executed)
             if chunk.ndim != 2 or len(chunk) < executed or not np.isfinite(chunk).all():
                 broken = "" if np.isfinite(chunk).all() else " with NaN or Inf"
@@ -43,7 +41,7 @@ def run_episode(environment: Environment, ask: Ask, task: str, seed: int, *, noi
         steps += 1
         told.hear(info)
         ended = bool(terminated or truncated)
-    return told.episode(task, seed, steps, init=initial, noise=digest_of_queries(drawn) if noise_shape else "",
+    return told.episode(task, seed, steps, init=initial, noise=stream_of(seed, noise_shape),
                         timeout=not ended, harness=harness, horizon=horizon)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 
 import numpy as np
 
@@ -21,7 +20,6 @@ def digest_of(noise: Array) -> str:
     return hashlib.sha256(np.ascontiguousarray(noise).tobytes()).hexdigest()[:16]
 
 
-def digest_of_queries(drawn: Iterable[Array]) -> str:
-    """16 hex digits of all noise of an episode, in the order of its queries; empty where there was none."""
-    held = [digest_of(noise) for noise in drawn]
-    return hashlib.sha256("".join(held).encode()).hexdigest()[:16] if held else ""
+def stream_of(seed: int, shape: tuple[int, ...]) -> str:
+    """What names an episode's noise: the digest of its first request's, which every later one follows from."""
+    return digest_of(noise_of(seed, 0, shape)) if shape else ""

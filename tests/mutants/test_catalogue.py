@@ -46,9 +46,9 @@ ISSUE = {  # kinds and faults as the issue lists them, in the catalogue's spelli
     "environment": {"other-version", "other-origin", "stale-evidence"},
     "degenerate": {"all-zero-output", "untrained"},
 }
-HANDLES = {"L0": "env", "L1": "weights", "L2": "inputs", "L3": "forward", "L4": "step", "L6": "actions"}
-LADDER = ("L0", "L1", "L2", "L3", "L4", "L5")
-FAULT_LADDER = (*LADDER, "L6")  # the embedded evidence was recorded without actions
+HANDLES = {"L0": "env", "L1": "weights", "L2": "inputs", "L3": "forward", "L4": "step", "L6": "actions",
+           "L7": "rollouts"}
+LADDER = ("L0", "L1", "L2", "L3", "L4", "L5", "L6", "L7")
 HARMLESS = {"other-kernel", "two-blas-threads", "undeclared-package-bump", "euler-11"}
 
 
@@ -64,7 +64,7 @@ def judged(level: str, manifest: Manifest, home: Path, case: str = "main", limit
 
 def every_level(baseline: Path, candidate: Path) -> dict[str, Verdict]:
     return {level: judged(level, MANIFESTS["rehearsal"], FIXTURES / "rehearsal", baseline=baseline, candidate=candidate)
-            for level in FAULT_LADDER}
+            for level in LADDER}
 
 
 def violated(verdict: Verdict) -> list[str]:
@@ -94,7 +94,7 @@ def test_a_fault_gets_the_outcome_that_was_declared_before_it_was_run(
     assert unsure in (Outcome.INCONCLUSIVE, Outcome(fault.expect["L5"])), "without a family another verdict"
     if fault.stale:
         codes = [[(note.code, note.params["side"]) for note in verdict.finding.notes[:1]] for verdict in found.values()]
-        assert codes == [[("recipe-differs", "candidate")]] * len(FAULT_LADDER)
+        assert codes == [[("recipe-differs", "candidate")]] * len(LADDER)
     else:
         coverage = found["L5"].finding.coverage
         assert (coverage.compared, coverage.of, coverage.dropped) == (100, 100, 0)
