@@ -44,10 +44,10 @@ def rehearse(
     `rollouts.jsonl` and `artifacts.json`.
 
     recipe: a manifest's [recipe]; its hash goes into the receipt. steps: run this many instead (another recipe, so
-    another hash). kernel: BLAS kernel of the run ("default", "other", or an OPENBLAS_CORETYPE); None leaves it
-    to the fault. rerun: repeat the side on another kernel as `loss.rerun1.jsonl`, `rank0.rerun1.record`,
-    `actions.rerun1.npz` and `rollouts.rerun1.jsonl`, the honest floor. printed: the same run once more as LingBot-VLA v2
-    prints it, `train.log`, as series "printed".
+    another hash). kernel: BLAS kernel of the run ("default", "other", or an OPENBLAS_CORETYPE); None leaves it to the
+    fault. rerun: repeat the side on another kernel as `loss.rerun1.jsonl`, `rank0.rerun1.record`, `actions.rerun1.npz`
+    and `rollouts.rerun1.jsonl`, the honest floor. printed: the same run once more as LingBot-VLA v2 prints it,
+    `train.log`, as series "printed".
 
     Nothing is ever overwritten: raises UserError if `out` holds anything, and where the run fails.
     """

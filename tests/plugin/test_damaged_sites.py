@@ -250,7 +250,7 @@ def damages(here: Scene, side: str, path: Path, outside: Path) -> Iterator[tuple
     yield "a NUL in the middle", lambda at: write(at, data[: len(data) // 2] + b"\0" + data[len(data) // 2:])
     yield "overwritten with zeros", lambda at: write(at, bytes(len(data)))
     yield "doubled", lambda at: write(at, data + data)
-    yield "in UTF-16", lambda at: write(at, data.decode().encode("utf-16"))
+    yield "in UTF-16", lambda at: write(at, data.decode("latin-1").encode("utf-16"))
     yield "a folder in its place", replaced_by_folder
     yield "a FIFO in its place", replaced_by_fifo
     outside.write_bytes(data)  # the right bytes, and still not this site's

@@ -34,8 +34,9 @@ def official(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_leaves_its_artifacts_and_nothing_else(official: Path) -> None:
-    names = {"actions.npz", "actions.rerun1.npz", "artifacts.json", "data.digest", "env.json", "loss.jsonl", "loss.rerun1.jsonl", "rank0.record",
-             "rank0.rerun1.record", "train.log", "weights.digest"}
+    names = {"actions.npz", "actions.rerun1.npz", "artifacts.json", "data.digest", "env.json", "loss.jsonl",
+             "loss.rerun1.jsonl", "rank0.record", "rank0.rerun1.record", "rollouts.jsonl", "rollouts.rerun1.jsonl",
+             "train.log", "weights.digest"}
     assert {path.name for path in official.iterdir()} == names
     assert [row["step"] for row in losses(official / "loss.jsonl")] == [0, 1, 2]
     first, *others = losses(official / "loss.jsonl")
