@@ -13,6 +13,7 @@ import numpy as np
 
 from ..wire.digest import LANES, SATURATED, Digest, Stats, TensorDigest, as_sent, shortened, step
 from . import xxh3
+from .digest_device import There, measured_there
 from .digest_kernels import measure
 from .digest_numpy import LEAF, Array, Leaf, mixed, narrowed
 from .parallel import shared_out, threads
@@ -81,7 +82,7 @@ def measured(tensor: Tensor, *, level: int, algorithm: str) -> Measured:
     """Read a tensor once, leaf by leaf, the leaves of a large one side by side."""
     targets = _NARROWER.get(tensor.dtype, ()) if level else ()
     narrow = set(targets)
-    work = partial(_leaf_of, algorithm=algorithm, dtype=tensor.dtype, level=level, narrow=narrow)
+    work = partial(_leaf_of, algorithm=algorithm, dtype=tensor.dtype, level=level, narrow=narrow, there=tensor.there)
     numbered = enumerate(tensor.leaves())
     worked = shared_out(work, numbered) if tensor.size > LEAF else [work(leaf) for leaf in numbered]
     target = next((target for target in targets if target in narrow and worked), "")
@@ -93,7 +94,8 @@ def measured(tensor: Tensor, *, level: int, algorithm: str) -> Measured:
 _Worked = Tuple[bytes, Optional[Leaf], Dict[str, bytes]]
 
 
-def _leaf_of(numbered: Tuple[int, Array], *, algorithm: str, dtype: str, level: int, narrow: Set[str]) -> _Worked:
+def _leaf_of(numbered: Tuple[int, Array], *, algorithm: str, dtype: str, level: int, narrow: Set[str],
+             there: Optional[There]) -> _Worked:
     """(content hash, measurements, hashes in those narrower dtypes that hold every element) of one leaf.
 
     Dtypes that do not are taken out of `narrow`, for no other leaf to try them.
@@ -112,8 +114,16 @@ def _leaf_of(numbered: Tuple[int, Array], *, algorithm: str, dtype: str, level: 
             narrow.discard(target)
         else:
             shorter[target] = hasher(np.ascontiguousarray(bits)).digest()
-    part = measure(elements, dtype, number * LEAF, state.update)
+    if there is None:
+        part = measure(elements, dtype, number * LEAF, state.update)
+    else:
+        state.update(elements)
+        part = measured_there(there, number, partial(measure, elements, dtype, number * LEAF, _unseen))
     return state.digest(), part, shorter
+
+
+def _unseen(elements: Array) -> None:
+    """What is hashed already."""
 
 
 def summary(whole: Measured, level: int) -> TensorDigest:

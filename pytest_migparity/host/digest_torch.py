@@ -15,7 +15,7 @@ from . import digest_numpy as plain
 from .digest_numpy import Array, Leaf
 
 _BLOCK, _ROWS, _LANES = 4096, 16, 256
-_KINDS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+KINDS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _SIGN, _SEED, _TURN = -0x80000000, 0x9E3779B9 - (1 << 32), 0x85EBCA6B - (1 << 32)
 _FIRST, _SECOND = 0x7FEB352D, 0x846CA68B - (1 << 32)
 _GOLDEN = 0x9E3779B1 - (1 << 32)
@@ -23,11 +23,11 @@ _GOLDEN = 0x9E3779B1 - (1 << 32)
 
 def measure(elements: Array, dtype: str, first: int) -> Optional[Leaf]:
     """As `digest_numpy.measure`, and to the same bits."""
-    if dtype not in _KINDS or not elements.size:
+    if dtype not in KINDS or not elements.size:
         return plain.measure(elements, dtype, first)
     held = np.ascontiguousarray(elements)
     bits = torch.from_numpy(held.view(np.int16) if held.dtype.itemsize == 2 else held)
-    return measure_tensor(bits.view(_KINDS[dtype]) if held.dtype.itemsize == 2 else bits, dtype, first) \
+    return measure_tensor(bits.view(KINDS[dtype]) if held.dtype.itemsize == 2 else bits, dtype, first) \
         or plain.measure(elements, dtype, first)
 
 

@@ -2,22 +2,27 @@
 
 import math
 import mmap
-from typing import Any, Callable, Iterable, Iterator, List, NamedTuple, Tuple
+from typing import Any, Callable, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
+from .digest_device import There
 from .digest_numpy import LEAF, Array, storage
 
 _WINDOW = 1 << 26  # bytes mapped at a time: what is read stays in a process's memory only until it is unmapped
 
 
 class Tensor(NamedTuple):
-    """A tensor to digest: `leaves` yields its elements in C order, as flat arrays of 2^20 and a shorter last one."""
+    """A tensor to digest: `leaves` yields its elements in C order, as flat arrays of 2^20 and a shorter last one.
+
+    `there` measures a leaf on the device that holds the tensor, where that is not the host.
+    """
 
     name: str
     dtype: str
     shape: Tuple[int, ...]
     leaves: Callable[[], Iterator[Array]]
+    there: Optional[There] = None
 
     @property
     def size(self) -> int:

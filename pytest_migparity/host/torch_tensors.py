@@ -1,10 +1,12 @@
 """Torch tensors as tensors to digest, from any device and of any strides. Importing this module imports torch."""
 
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import torch
 
+from .digest_device import There
 from .digest_numpy import LEAF, Array, storage
+from .digest_torch import KINDS, measure_tensor
 from .tensors import Opened, Tensor
 
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -16,10 +18,10 @@ _NAMES.update({getattr(torch, name): name for name in ("uint16", "uint32", "uint
 
 
 def of_torch(name: str, tensor: Any) -> Tensor:
-    """A torch tensor; its leaves come to the host one at a time. ValueError for a dtype or layout not digested.
+    """A torch tensor; its leaves come to the host one at a time, to be hashed, and are measured where it is.
 
-    Sparse and quantised tensors are not; a tensor without storage (`meta` device) is not either, nor one of which this
-    rank holds a part (DTensor).
+    ValueError for a dtype or layout that is not digested: sparse and quantised tensors are not, nor one without storage
+    (`meta` device), nor one of which this rank holds a part (DTensor).
     """
     if hasattr(tensor, "full_tensor"):
         raise ValueError("%s: this rank holds only a part of it; digest its full_tensor(), or the saved checkpoint"
@@ -28,17 +30,32 @@ def of_torch(name: str, tensor: Any) -> Tensor:
     if dtype is None or tensor.layout is not torch.strided or tensor.is_quantized or tensor.device.type == "meta":
         raise ValueError("%s: %s, %s on %s is not a tensor that is digested"
                          % (name, tensor.dtype, tensor.layout, tensor.device.type))
-    return Tensor(name, dtype, tuple(tensor.shape), lambda: _leaves(tensor.detach(), dtype))
+    there = None if tensor.device.type == "cpu" else measured_on_device(tensor.detach(), dtype)
+    return Tensor(name, dtype, tuple(tensor.shape), lambda: _leaves(tensor.detach(), dtype), there)
+
+
+def measured_on_device(tensor: Any, dtype: str) -> Optional[There]:
+    """How leaves of a tensor are measured on its own device; None for a dtype that is measured on the host alone."""
+    if dtype not in KINDS:
+        return None
+    return There(str(tensor.device), lambda number: measure_tensor(_leaf(tensor, number * LEAF), dtype, number * LEAF),
+                 lambda array: measure_tensor(torch.from_numpy(array).to(tensor.device), "float32", 0))
+
+
+def _leaf(tensor: Any, start: int) -> Any:
+    """A leaf in C order, where the tensor is; of one that does not lie so a copy."""
+    if tensor.is_contiguous():
+        part = tensor.reshape(-1)[start:start + LEAF]
+    else:
+        part = _gathered(tensor, start, min(start + LEAF, tensor.numel()))
+    return part.resolve_conj().resolve_neg().contiguous()
 
 
 def _leaves(tensor: Any, dtype: str) -> Iterator[Array]:
     """Leaves of 2^20 elements in C order; of a tensor that does not lie so, one leaf is copied at a time."""
     kind = storage(dtype)
-    count = tensor.numel()
-    flat = tensor.reshape(-1) if tensor.is_contiguous() else None
-    for start in range(0, count, LEAF):
-        part = flat[start:start + LEAF] if flat is not None else _gathered(tensor, start, min(start + LEAF, count))
-        part = part.resolve_conj().resolve_neg().contiguous().cpu()
+    for start in range(0, tensor.numel(), LEAF):
+        part = _leaf(tensor, start).cpu()
         bits = part.view(torch.int64 if dtype == "complex64" else _BITS[part.element_size()])
         yield bits.numpy().view(kind)
 
