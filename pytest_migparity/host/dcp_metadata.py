@@ -12,6 +12,7 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 import numpy as np
 
 from .safetensors_files import TensorFileError
+from .stand_ins import Call
 
 NAME = ".metadata"
 _LARGEST = 1 << 28  # bytes
@@ -64,14 +65,15 @@ def _last(*words: Any) -> Any:
     return words[-1] if words else None
 
 
+_LAST = Call(_last)
 _KNOWN: Dict[Tuple[str, str], Any] = {
     (_META, "Metadata"): _METADATA, (_META, "TensorStorageMetadata"): _TENSOR, (_META, "BytesStorageMetadata"): _BYTES,
     (_META, "ChunkStorageMetadata"): _CHUNK, (_META, "TensorProperties"): _PROPERTIES,
     (_META, "MetadataIndex"): _INDEX, (_META, "StorageMeta"): _record("StorageMeta"),
-    (_META, "_MEM_FORMAT_ENCODING"): _last, (_FILES, "_StorageInfo"): _PLACE,
-    ("torch", "Size"): lambda lengths=(): tuple(lengths), ("torch.serialization", "_get_layout"): _last,
-    ("builtins", "getattr"): _last, ("collections", "OrderedDict"): dict, ("pathlib", "PosixPath"): _last,
-    ("pathlib", "PurePosixPath"): _last, **{("torch", name): name for name in _DTYPES}}
+    (_META, "_MEM_FORMAT_ENCODING"): _LAST, (_FILES, "_StorageInfo"): _PLACE,
+    ("torch", "Size"): Call(lambda lengths=(): tuple(lengths)), ("torch.serialization", "_get_layout"): _LAST,
+    ("builtins", "getattr"): _LAST, ("collections", "OrderedDict"): dict, ("pathlib", "PosixPath"): _LAST,
+    ("pathlib", "PurePosixPath"): _LAST, **{("torch", name): name for name in _DTYPES}}
 
 
 class _Guarded(pickle.Unpickler):

@@ -18,6 +18,7 @@ import numpy as np
 
 from .digest_numpy import Array, storage
 from .safetensors_files import TensorFileError
+from .stand_ins import Call
 from .tensors import Opened, Tensor, leaves_of, mapped
 
 _LARGEST = 1 << 28  # bytes of a pickle
@@ -53,7 +54,12 @@ class _Stored(NamedTuple):
 
 
 class _View:
-    """A tensor: elements of a storage, by offset and strides in elements."""
+    """A tensor: elements of a storage, by offset and strides in elements; once made, a pickle cannot change it."""
+
+    __slots__ = ("dtype", "kind", "shape", "start", "strides")
+
+    def __setstate__(self, state: Any) -> None:
+        raise _LeftError
 
     def __init__(self, held: _Stored, dtype: str, first: Any, shape: Any, strides: Any) -> None:
         sizes, steps = tuple(shape), tuple(strides)
@@ -100,8 +106,8 @@ def _of_parameter(data: _View, *others: Any) -> _View:
 
 
 _KNOWN: Dict[Tuple[str, str], Any] = {
-    ("torch._utils", "_rebuild_tensor_v2"): _rebuilt, ("torch._utils", "_rebuild_tensor_v3"): _rebuilt_as,
-    ("torch._utils", "_rebuild_parameter"): _of_parameter, ("collections", "OrderedDict"): _Table,
+    ("torch._utils", "_rebuild_tensor_v2"): Call(_rebuilt), ("torch._utils", "_rebuild_tensor_v3"): Call(_rebuilt_as),
+    ("torch._utils", "_rebuild_parameter"): Call(_of_parameter), ("collections", "OrderedDict"): _Table,
     ("torch", "Size"): tuple, ("torch", "UntypedStorage"): "", ("torch.storage", "UntypedStorage"): "",
     **{("torch", name): name for name in _DTYPES}, **{("torch", name): name for name in _STORAGES}}
 

@@ -211,3 +211,27 @@ def test_a_file_whose_lists_multiply_as_they_are_walked_is_refused(tmp_path):
     torch.save(inner, tmp_path / "a.pt")
     with pytest.raises(TensorFileError, match="unfold to more than 1048576 entries"):
         open_tensors(str(tmp_path / "a.pt"))
+
+
+def changed_by_pickle(path, state, *, called, name=b"_rebuild_tensor_v2"):
+    """A file whose pickle sets attributes (BUILD) of what it has just called, or of the function itself."""
+    torch.save({"w": torch.arange(4, dtype=torch.float32)}, path.with_suffix(".honest"))
+    with zipfile.ZipFile(path.with_suffix(".honest")) as archive:
+        inner = next(name for name in archive.namelist() if name.endswith("data.pkl"))
+        pickled = archive.read(inner)
+    change = pickle.dumps(state, protocol=2)[2:-1] + b"b"
+    at = pickled.rindex(b"Rq") + 1 if called else pickled.index(name) + len(name) + 1
+    rewritten(path.with_suffix(".honest"), path, data_pkl=lambda data: pickled[:at] + change + pickled[at:])
+
+
+@pytest.mark.parametrize("called", [True, False], ids=["a tensor", "a function"])
+@pytest.mark.parametrize("state", [{"strides": (-(1 << 40),)}, (None, {"strides": (1 << 40,)}), {"shape": (9,)},
+                                   (None, {"__defaults__": (1,)})])
+def test_a_pickle_changes_nothing_that_it_was_given(tmp_path, state, called):
+    """Strides that lead out of the file would read the memory beside it."""
+    changed_by_pickle(tmp_path / "evil.pt", state, called=called)
+    assert read_zip(str(tmp_path / "evil.pt")) is None
+    torch.save({"w": torch.arange(4)}, tmp_path / "next.pt")
+    assert [tensor.shape for tensor in read_zip(str(tmp_path / "next.pt")).tensors] == [(4,)]
+    with pytest.raises(TensorFileError, match=r"evil\.pt"):
+        [list(tensor.leaves()) for tensor in open_tensors(str(tmp_path / "evil.pt"))]
