@@ -20,6 +20,7 @@ from pytest_migparity.wire.rollouts import Episode, RolloutError, parse_line, to
 from .crew import DiedError, PolicyServer, Process, one_thread_each
 from .devices import rendering
 
+_CRASHES = 4
 Planned = tuple[str, int]
 """Task and seed."""
 
@@ -133,6 +134,7 @@ class Run:
                     stream.flush()
                     self.done.append(episode)
                     self.told(episode)
+                    self._hopeless()
                     if self.enough(self.done):
                         self._stopped.set()
         except BaseException as error:
@@ -141,6 +143,13 @@ class Run:
         finally:
             if process is not None:
                 process.stop()
+
+    def _hopeless(self) -> None:
+        """UserError where every episode crashed from the first on: 200 lines of one mistake help nobody."""
+        new = self.done[self.resumed:]
+        if len(new) == _CRASHES and len(self.order.episodes) > _CRASHES and all(one.error == "crash" for one in new):
+            raise UserError(f"the first {_CRASHES} episodes all crashed, the last with: {new[-1].reason}; mend it, "
+                            f"move {self.order.out} away, and run again")
 
     def _episode(self, process: Process, planned: Planned, server: PolicyServer | None) -> Episode:
         why = ""

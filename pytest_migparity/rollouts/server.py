@@ -127,6 +127,9 @@ def main(words: list[str] | None = None) -> int:
     os.dup2(2, 1)  # what the policy prints must not stand in between
     try:
         policy: Any = factory(asked.policy, "--policy")()
+        lacking = [name for name in ("noise_shape", "executed", "act") if not hasattr(policy, name)]
+        if lacking:
+            raise UserError(f"--policy {asked.policy}: a {type(policy).__name__} has no {', '.join(lacking)}")
     except UserError as error:
         said.write(json.dumps({"error": str(error)}) + "\n")
         said.flush()

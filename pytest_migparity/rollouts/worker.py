@@ -26,13 +26,23 @@ MISTAKE = 4
 
 
 def made(named: str, task: str) -> Environment:
-    """The environment of a task: the factory is given the task's name where it takes an argument."""
+    """The environment of a task: the factory is given the task's name where it takes an argument.
+
+    UserError where there is none to be had: that is no episode's fault.
+    """
     make = factory(named, "--env")
     try:
         takes_task = bool(inspect.signature(make).parameters)
     except (TypeError, ValueError):
         takes_task = False
-    environment: Environment = make(task) if takes_task else make()
+    try:
+        environment: Environment = make(task) if takes_task else make()
+    except Exception as error:
+        raise UserError(f"--env {named}: it could not be made: {type(error).__name__}: {error}") from None
+    lacking = [name for name in ("reset", "step") if not callable(getattr(environment, name, None))]
+    if lacking:
+        raise UserError(f"--env {named}: a {type(environment).__name__} has no {' and no '.join(lacking)}; expected a "
+                        "gymnasium environment")
     return environment
 
 

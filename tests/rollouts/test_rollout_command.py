@@ -48,15 +48,15 @@ def test_episodes_run_in_the_order_in_which_they_are_judged(tmp_path):
 
 @pytest.mark.parametrize("horizon, outcome, code", [(40, "PASS", 0), (1, "FAIL", 1)])
 def test_a_run_ends_as_soon_as_the_level_is_decided(tmp_path, horizon, outcome, code):
-    """All succeed on both sides: 34 pairs certify a margin of .10, and a few are under way; none does: sooner."""
+    """All succeed on both sides: 34 pairs certify a margin of .10; none does: sooner."""
     with (tmp_path / "base.jsonl").open("w") as stream:
         for seed in range(200):
             stream.write(to_line(Episode("line", seed, True, steps=5, harness="h")))
     done = rollout("--task", "line", "--seeds", "0-199", "--out", tmp_path / "r.jsonl", "--horizon", horizon,
-                   "--harness", "h", "--until-decided", tmp_path / "base.jsonl")
+                   "--harness", "h", "--until-decided", tmp_path / "base.jsonl", "--workers", 1)
     assert done.exit_code == code, done.output
     assert f"L7 so far: {outcome}" in done.output
-    assert len(from_text((tmp_path / "r.jsonl").read_text()).episodes) < 60
+    assert len(from_text((tmp_path / "r.jsonl").read_text()).episodes) <= 34
 
 
 def test_episodes_beyond_the_first_that_has_not_ended_are_not_looked_at(tmp_path):

@@ -127,7 +127,10 @@ def test_a_killed_runs_processes_end_by_themselves(tmp_path):
     ({"episodes": EPISODES[1:]}, "seed 0, which is not planned"), ({"episodes": [*EPISODES, EPISODES[0]]}, "planned twice"),
     ({"env": "toy_loop:Nothing"}, "toy_loop has no Nothing"), ({"policy": "no_such_module:x"}, "cannot be imported"),
     ({"policy": "toy_loop"}, "expected MODULE:FACTORY"), ({"server": "ws://127.0.0.1:1"}, "either --policy"),
-    ({"policy": "toy_loop:lazy", "out": "other"}, "no weights here")])
+    ({"policy": "toy_loop:lazy", "out": "other"}, "no weights here"),
+    ({"policy": "os:getcwd", "out": "other"}, "a str has no noise_shape, executed, act"),
+    ({"env": "os:getcwd", "out": "other"}, "a str has no reset and no step"),
+    ({"env": "toy_loop:lazy", "out": "other"}, "it could not be made: RuntimeError: no weights here")])
 def test_a_mistake_is_said_and_nothing_is_written(tmp_path, changes, said):
     out = tmp_path / "r.jsonl"
     Run(order(out, episodes=EPISODES[:1]))()
@@ -137,6 +140,14 @@ def test_a_mistake_is_said_and_nothing_is_written(tmp_path, changes, said):
     with pytest.raises(UserError, match=said):
         Run(order(**{"out": out, "episodes": EPISODES, **changes}))()
     assert out.read_text() == before
+    assert not (tmp_path / "other").exists() or (tmp_path / "other").read_text() == ""
+
+
+def test_a_run_whose_every_episode_crashes_ends_after_a_few(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOY_BROKEN", "1")
+    with pytest.raises(UserError, match=r"the first 4 episodes all crashed, the last with: .*the arm is not plugged in"):
+        Run(order(tmp_path / "r.jsonl"))()
+    assert 4 <= len(from_text((tmp_path / "r.jsonl").read_text()).episodes) <= 5
 
 
 def test_a_file_that_holds_something_else_is_kept(tmp_path):

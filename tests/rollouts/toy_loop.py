@@ -14,6 +14,8 @@ class Line:
         self.task, self.at = task, 0.0
 
     def reset(self, *, seed):
+        if os.environ.get("TOY_BROKEN"):
+            raise RuntimeError("the arm is not plugged in")
         if seed == int(os.environ.get("TOY_DEADLY", "-1")) and not _seen("TOY_ONCE"):
             os._exit(9)
         if seed == int(os.environ.get("TOY_ODD", "-1")):
